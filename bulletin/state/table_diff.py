@@ -14,6 +14,7 @@ from .atoms import ATOMS
 from .encoder import Encoder
 from .handles import Handle
 from .memory import Finder, Region, Widen
+from .missing_modules import stays_here
 from .object_paths import Stayed, kind_of
 from .reducers.functions import is_importable
 from .reducers.named import travels_by_name
@@ -25,13 +26,13 @@ def is_plain(value: object) -> bool:
     kind = type(value)  # and not `isinstance`, which asks the value itself
     if issubclass(kind, BuiltinFunctionType):  # `numbers.append` is a value, `len` is not
         owner: Any = getattr(value, "__self__", None)
-        return owner is None or issubclass(type(owner), ModuleType | type)
+        return (owner is None or issubclass(type(owner), ModuleType | type)) and not stays_here(value)
     if issubclass(kind, ModuleType):
         module: Any = value
-        return travels_by_name(module)
+        return travels_by_name(module) and not stays_here(module)
     if kind is tuple:  # the empty one is everywhere the same, and pickle gives it no place
         return not value
-    return kind in ATOMS or issubclass(kind, FunctionType | type)
+    return kind in ATOMS or (issubclass(kind, FunctionType | type) and not stays_here(value))
 
 
 class TableDiff:

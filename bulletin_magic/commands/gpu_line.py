@@ -116,6 +116,7 @@ class GpuLine:
         needs = state.needs(cell, namespace)
         folders = self._pool.folders if is_alive else {}
         about += describe_files(cell, needs.reads, namespace, folders, self._pool.folder_limits)
+        about += self._pool.differences if is_alive else ()
         plan = shared_state.plan(namespace, needs, is_executor_alive=is_alive)
         self._shell.display_pub.publish(describe_plan(plan, about))
 

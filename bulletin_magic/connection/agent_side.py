@@ -15,6 +15,7 @@ from bulletin_magic.connection.session_events import (
     ConnectAgent,
     DropAgent,
     SendToAgent,
+    ServeFolder,
     SessionAction,
     ShowLateOutput,
 )
@@ -49,6 +50,8 @@ class AgentSide:
         self._last_late_seq = 0
         #: The folders of the notebook of which the executor has said whether it shares them.
         self._folders: set[str] = set()
+        #: What the executor has said of its libraries.
+        self.differences: tuple[str, ...] = ()
 
     @property
     def has_lease(self) -> bool:
@@ -97,6 +100,7 @@ class AgentSide:
         self._lease, self._resources = lease, resources
         self._last_late_seq = 0
         self._folders.clear()
+        self.differences = ()
         self._is_connected = self.is_attached = False
         self._heard_ms = self._attach_ms = now_ms
         self._act(ConnectAgent(lease.agent, lease.ticket))
@@ -123,6 +127,8 @@ class AgentSide:
             is_joining=sent_run is not None and sent_run.submitted.joins is not None,
         )
         self.send(attach)
+        if attach.is_joining and sent_run is not None and sent_run.submitted.folder is not None:
+            self._act(ServeFolder(sent_run.submitted.folder))
 
     def on_attached(self, lease: LeaseId, now_ms: int) -> bool:
         """Take in that the ticket was accepted. False: that is no news."""

@@ -189,6 +189,9 @@ class CellRun:
             outlives_kernel=self.submitted.outlives_kernel,
             label=self.submitted.resources.label,
             folder=folder,
+            versions=self.submitted.versions,
+            libraries=self.submitted.libraries,
+            absent=self.submitted.absent,
         )
         self._send_to_agent(message, parts if parcel.inline else ())
         self._deliver(CellSent(lease))

@@ -7,7 +7,8 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-_DEEPEST = 64
+#: So many steps a path has at most.
+DEEPEST = 64
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 #: Our own files in a folder, which nobody is shown.
 OWN_PREFIX = ".bulletin-"
@@ -21,7 +22,7 @@ def split(path: str) -> list[str]:
     """Return the steps of a relative path. Raises PathEscapes for one that leads elsewhere, or could."""
     steps = path.split("/")
     is_bad = any(step in {"", ".", ".."} or step.startswith(OWN_PREFIX) for step in steps)
-    if is_bad or "\0" in path or len(steps) > _DEEPEST:
+    if is_bad or "\0" in path or len(steps) > DEEPEST:
         raise PathEscapes(f"{path!r} is not a path in the notebook's folder")
     return steps
 

@@ -9,7 +9,7 @@ import msgspec
 
 from bulletin.units import show_size
 from bulletin.wire.messages import EntryKind, FileVersion, FolderEntry
-from bulletin_magic.connection.contained_paths import OWN_PREFIX, PathEscapes, open_folder, split
+from bulletin_magic.connection.contained_paths import DEEPEST, OWN_PREFIX, PathEscapes, open_folder
 
 #: Folders of tools, which can be made anew, and what marks the environments of Python and conda.
 _OF_TOOLS = frozenset({"__pycache__", "node_modules"})
@@ -91,13 +91,13 @@ def _list_one(root: str, path: str, limits: FolderLimits) -> list[FolderEntry]:
 
 def _describe(root: str, path: str, name: str, parent: int, limits: FolderLimits) -> FolderEntry | None:
     """Describe an entry; None for a special file, our own, what tools keep to themselves, a name that is no text."""
-    if name.startswith(OWN_PREFIX) or len(path) > _LONGEST_PATH or not name.isprintable():
+    is_deep = len(path) > _LONGEST_PATH or path.count("/") >= DEEPEST
+    if is_deep or name.startswith(OWN_PREFIX) or not name.isprintable():
         return None
     try:
-        split(path)
         facts = os.stat(name, dir_fd=parent, follow_symlinks=False)
         target = os.readlink(name, dir_fd=parent) if stat.S_ISLNK(facts.st_mode) else ""
-    except (OSError, PathEscapes):  # it is gone by now, or too deep
+    except OSError:  # it is gone by now
         return None
     kind: EntryKind
     if stat.S_ISREG(facts.st_mode):

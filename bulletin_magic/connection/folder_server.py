@@ -18,6 +18,7 @@ from bulletin.units import show_size
 from bulletin.wire.frames import BLOB_LIMIT, Blob
 from bulletin.wire.messages import (
     ChangeFolder,
+    EnvironmentFound,
     FetchFile,
     FileVersion,
     FolderFound,
@@ -86,6 +87,10 @@ class FolderServer:
             return msgspec.structs.replace(probe, identity=identify(probe.path))
         return probe
 
+    def serve(self, folder: str) -> None:
+        """Serve a folder to a cell that another notebook ran in it."""
+        self.folders.setdefault(folder, None)
+
     def on_found(self, found: FolderFound) -> None:
         """Take in whether the node shares a folder."""
         if found.root in self.folders:
@@ -104,10 +109,11 @@ class FolderServer:
         """Do what is asked, and return the answer; None to what needs none. A problem is a sentence in the answer."""
         if isinstance(message, FolderFound):
             self.on_found(message)
+        if isinstance(message, FolderFound | EnvironmentFound):
             return None
         try:
             if message.root not in self.folders:
-                raise PathEscapes(_NOT_SERVED)
+                return FolderReply(number=message.number, problem=_NOT_SERVED, is_served=False), ()
             match message:
                 case ListFolder():
                     return self._list(message)

@@ -39,6 +39,7 @@ from bulletin_magic.connection.session_events import (
     ReleaseAsked,
     SendToAgent,
     SendToBroker,
+    ServeFolder,
     SessionAction,
     SessionEvent,
     ShowLateOutput,
@@ -123,6 +124,11 @@ class Link:
     def folders(self) -> dict[str, bool | None]:
         """The folders that cells of the session ran in, each with whether its node shares it, if that was found."""
         return dict(self._folders.folders)
+
+    @property
+    def differences(self) -> tuple[str, ...]:
+        """How the executor's libraries differ from the notebook's, as far as cells have used them; in sentences."""
+        return self._session.differences
 
     def ask(self, request: ClientRequest) -> DeliveryQueue:
         """Start a conversation. Its deliveries end with a kind that `deliveries` lists last, or an exception.
@@ -251,6 +257,8 @@ class Link:
                 answer = self._folders.answer(asked, blobs)
                 if answer is not None and self._agent is not None:
                     self._agent.send_multipart(pack(*answer))
+            case ServeFolder(folder=folder):
+                self._folders.serve(folder)
             case ConnectAgent(agent=agent, ticket=ticket):
                 self._drop_agent()
                 self._agent = channel.connect(

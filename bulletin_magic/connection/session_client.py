@@ -80,6 +80,11 @@ class SessionClient:
         return self._agent.lease_info(self._broker.slot_word)
 
     @property
+    def differences(self) -> tuple[str, ...]:
+        """How the executor's libraries differ from the notebook's, as far as cells have used them; in sentences."""
+        return self._agent.differences
+
+    @property
     def deadline_ms(self) -> int | None:
         """When to send the next Tick; None is never."""
         dues = [self._broker.deadline_ms]
@@ -230,6 +235,8 @@ class SessionClient:
             case say.Pong():
                 if run is not None and run.is_under_way and self._agent.is_attached:
                     run.is_taken = True
+            case say.EnvironmentFound(sentences=sentences):
+                self._agent.differences += sentences
             case say.FolderFound() | say.ListFolder() | say.FetchFile() | say.StoreFile() | say.ChangeFolder():
                 self._agent.on_folder_message(message, blobs)
             case say.Output(late=True):

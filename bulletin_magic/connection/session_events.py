@@ -7,7 +7,15 @@ import msgspec
 
 from bulletin.ids import AgentId, CellId, LeaseId, RequestId
 from bulletin.wire.frames import Blob
-from bulletin.wire.messages import AgentAddress, AgentToKernel, FromFolder, FromKernel, KernelToAgent, ToKernel
+from bulletin.wire.messages import (
+    AgentAddress,
+    AgentToKernel,
+    FromFolder,
+    FromKernel,
+    KernelToAgent,
+    ToKernel,
+    Versions,
+)
 from bulletin_magic.connection.deliveries import Delivery, OutputMessage
 from bulletin_magic.connection.resource_spec import ResourceSpec
 
@@ -39,6 +47,10 @@ class CellSubmitted(msgspec.Struct, frozen=True, kw_only=True):
     joins: AgentId | None = None
     #: The notebook's working folder, which is to follow the cell where its node does not share it.
     folder: str | None = None
+    #: What is said of the notebook's environment: to an executor that was told nothing, and of libraries that are new.
+    versions: Versions | None = None
+    libraries: dict[str, str] = {}
+    absent: tuple[str, ...] = ()
 
 
 class PoolStatusAsked(msgspec.Struct, frozen=True):
@@ -145,6 +157,12 @@ class AnswerFolder(msgspec.Struct, frozen=True):
     blobs: tuple[Blob, ...] = ()
 
 
+class ServeFolder(msgspec.Struct, frozen=True):
+    """Serve a folder to the session, whose cell may have run in it for another notebook."""
+
+    folder: str
+
+
 class DropAgent(msgspec.Struct, frozen=True):
     """Close the socket to the agent once it has sent what it has."""
 
@@ -162,4 +180,6 @@ class Deliver(msgspec.Struct, frozen=True):
     delivery: Delivery
 
 
-SessionAction = SendToBroker | ConnectAgent | SendToAgent | AnswerFolder | DropAgent | ShowLateOutput | Deliver
+SessionAction = (
+    SendToBroker | ConnectAgent | SendToAgent | AnswerFolder | ServeFolder | DropAgent | ShowLateOutput | Deliver
+)

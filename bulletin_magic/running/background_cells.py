@@ -18,6 +18,7 @@ from bulletin_magic.output.output_writer import cell_number
 from bulletin_magic.output.receipts import ReceiptList, receipt_of
 from bulletin_magic.output.widget_comms import WidgetComms
 from bulletin_magic.running.background import BackgroundCell
+from bulletin_magic.running.notebook_libraries import NotebookLibraries
 from bulletin_magic.running.submission_folder import submission_folder
 
 
@@ -47,7 +48,8 @@ class BackgroundCells:
         One that waits in the queue for more than `max_wait_ms` ends with WaitedTooLong as its error.
         """
         namespace = self._shell.user_ns
-        captured = state.capture(namespace, state.needs(source, namespace), table=state.Table())
+        needs = state.needs(source, namespace)
+        captured = state.capture(namespace, needs, table=state.Table())
         self._number += 1
         link = self._open_link(f"background-{self._number}")
         cell_id = CellId(token_hex(16))
@@ -58,6 +60,7 @@ class BackgroundCells:
 
         cell = BackgroundCell(cell_id, name, self._number, link, self._shell, self._comms, self._history, keep_receipt)
         meanwhile = state.depart(namespace, captured)
+        environment = NotebookLibraries().describe(needs, namespace, is_new=True)
         submitted = CellSubmitted(
             cell=cell_id,
             request=RequestId(token_hex(16)),
@@ -68,6 +71,9 @@ class BackgroundCells:
             message=message_id(self._shell),
             max_wait_ms=max_wait_ms,
             folder=submission_folder(),
+            versions=environment.versions,
+            libraries=environment.libraries,
+            absent=environment.absent,
         )
         cell.start(submitted, captured, meanwhile)
         self._cells.append(cell)

@@ -28,6 +28,7 @@ from bulletin_magic.output.output_history import OutputHistory
 from bulletin_magic.output.output_writer import cell_number
 from bulletin_magic.output.receipts import LOST, Receipt, receipt_of
 from bulletin_magic.running.kernel_shutdown import KernelShutdown
+from bulletin_magic.running.notebook_libraries import NotebookLibraries
 from bulletin_magic.running.outcome import apply_finished
 from bulletin_magic.running.pool_client import UNDER_WAY, PoolClient
 from bulletin_magic.running.remote_call import source_of_call
@@ -98,6 +99,7 @@ class ForegroundRunner:
         self._cell_lock = threading.RLock()  # messages of views may come in threads of their own
         self._is_delivering_view_message = False
         self.shared_state = SharedState()
+        self._libraries = NotebookLibraries()
         #: What the last cell asked for, and so what the lease is for, if one is held.
         self.resources: ResourceSpec | None = None
 
@@ -209,6 +211,7 @@ class ForegroundRunner:
             parts=(),
             joins=note.agent,
             stop_after_ms=self._shutdown.stop_after_ms,
+            folder=submission_folder(),
         )
         answer, input_error = self._converse(submitted)
         assert isinstance(answer, CellFinished)
@@ -259,6 +262,8 @@ class ForegroundRunner:
     ) -> tuple[CellSubmitted, state.Captured]:
         """Capture what the cell needs and its executor has not; return what to submit, and what was captured."""
         sent = self.shared_state.capture(self._shell.user_ns, needs)
+        is_new = self.shared_state.lease_id is None
+        environment = self._libraries.describe(needs, self._shell.user_ns, is_new=is_new)
         if check is not None:
             check(sent)
         name = token_hex(16)
@@ -278,5 +283,8 @@ class ForegroundRunner:
             stop_after_ms=self._shutdown.stop_after_ms,
             is_whole=self._is_whole_cell(cell),
             folder=submission_folder(),
+            versions=environment.versions,
+            libraries=environment.libraries,
+            absent=environment.absent,
         )
         return submitted, sent

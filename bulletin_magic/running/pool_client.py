@@ -63,6 +63,11 @@ class PoolClient:
         return self._link is not None and self._link.is_usable
 
     @property
+    def differences(self) -> tuple[str, ...]:
+        """How the executor's libraries differ from the notebook's, as far as cells have used them; in sentences."""
+        return self._link.differences if self._link is not None else ()
+
+    @property
     def folder_limits(self) -> FolderLimits:
         """How much of the working folder follows a cell."""
         return self._folder_limits()

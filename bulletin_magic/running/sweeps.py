@@ -22,6 +22,7 @@ from bulletin_magic.output.output_writer import cell_number
 from bulletin_magic.output.receipts import ReceiptList, receipt_of
 from bulletin_magic.running.background_runner import BackgroundRunner, LiveLine, RunAnswer
 from bulletin_magic.running.kernel_activity import KernelActivity
+from bulletin_magic.running.notebook_libraries import NotebookLibraries
 from bulletin_magic.running.outcome import error_to_raise, show_stayed
 from bulletin_magic.running.submission_folder import submission_folder
 
@@ -169,6 +170,7 @@ class Sweep:
             needs = state.needs(task.source, namespace)
             captured = state.capture(namespace, needs, table=self._tables[worker])
             is_first = captured.exchange.base == 0
+            environment = NotebookLibraries().describe(needs, namespace, is_new=True) if is_first else None
             meanwhile = state.depart(namespace, captured, is_aside=True)
         finally:
             for name in task.names:
@@ -186,6 +188,9 @@ class Sweep:
                 max_wait_ms=self._max_wait_ms,
                 is_call=task.result is not None,
                 folder=submission_folder(),
+                versions=environment.versions if environment is not None else None,
+                libraries=environment.libraries if environment is not None else {},
+                absent=environment.absent if environment is not None else (),
             )
         )
         return SentTask(number, captured, meanwhile)

@@ -8,9 +8,9 @@ import structlog
 
 from bulletin.ids import AgentId
 from bulletin.wire import messages as wire
-from gpu_worker.agent import folder_scratch
 from gpu_worker.agent.end_reasons import ZYGOTE_GONE
 from gpu_worker.agent.executor_process import MARK, ExecutorProcess
+from gpu_worker.agent.folder_scratch import FolderScratch
 from gpu_worker.agent.inventory import Inventory
 from gpu_worker.agent.lease_limits import NodeLimits
 from gpu_worker.agent.node_protections import NodeProtections
@@ -46,6 +46,7 @@ class ExecutorLauncher:
         self._starter = starter
         self._agent, self._node, self._settings = agent, node, settings
         self._inventory, self._sessions = inventory, sessions
+        self._scratch = FolderScratch(agent, settings)
         self._log = structlog.get_logger("agent")
         self._zygotes: dict[str, ZygoteProcess] = {}
         self._tasks: asyncio.TaskGroup | None = None
@@ -87,7 +88,7 @@ class ExecutorLauncher:
                 gid=user.gid,
                 groups=user.groups,
                 folder=user.folder,
-                scratch=str(folder_scratch.place(self._agent, prepare.lease)),
+                scratch=str(self._scratch.place(prepare.lease)),
                 namespaces=self._namespaces(prepare),
                 processes=limits.processes,
                 # A user may have a session on each slot.

@@ -5,33 +5,37 @@ it is, and it ends with that; else the agent removes it.
 """
 
 import hashlib
+import os
 import shutil
 import tempfile
 from pathlib import Path
 
 from bulletin.ids import AgentId, LeaseId
-
-_PREFIX = "bulletin-files-"
-
-
-def place(agent: AgentId, lease: LeaseId) -> Path:
-    """Return the folder of a lease."""
-    return Path(tempfile.gettempdir()) / f"{_prefix(agent)}{_hash(lease)}"
+from gpu_worker.config import PoolSettings
 
 
-def remove(agent: AgentId, lease: LeaseId) -> None:
-    """Remove what is left of the folder of a lease: its executor is gone."""
-    shutil.rmtree(place(agent, lease), ignore_errors=True)
+class FolderScratch:
+    """The folders of an agent's leases."""
 
+    def __init__(self, agent: AgentId, settings: PoolSettings) -> None:
+        """Choose where they are: where cells have their temporary files, if the agent can remove them there."""
+        may_remove = os.geteuid() == 0 or settings.isolation != "unix-user"
+        chosen = settings.environment.get("TMPDIR", "") if may_remove else ""
+        self._base = Path(chosen or tempfile.gettempdir())
+        self._prefix = f"bulletin-files-{_hash(agent)[:8]}-"
 
-def remove_all(agent: AgentId) -> None:
-    """Remove what an earlier life of an agent has left."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_prefix(agent)}*"):
-        shutil.rmtree(folder, ignore_errors=True)
+    def place(self, lease: LeaseId) -> Path:
+        """Return the folder of a lease."""
+        return self._base / f"{self._prefix}{_hash(lease)}"
 
+    def remove(self, lease: LeaseId) -> None:
+        """Remove what is left of the folder of a lease: its executor is gone."""
+        shutil.rmtree(self.place(lease), ignore_errors=True)
 
-def _prefix(agent: AgentId) -> str:
-    return f"{_PREFIX}{_hash(agent)[:8]}-"
+    def remove_all(self) -> None:
+        """Remove what an earlier life of the agent has left."""
+        for folder in self._base.glob(f"{self._prefix}*"):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _hash(text: str) -> str:

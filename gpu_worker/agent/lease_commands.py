@@ -8,10 +8,10 @@ from msgspec import structs
 from bulletin.codes import LeaseEnd
 from bulletin.ids import AgentId, LeaseId
 from bulletin.wire import messages as wire
-from gpu_worker.agent import folder_scratch
 from gpu_worker.agent.broker_link import BrokerLink
 from gpu_worker.agent.departure import Departure
 from gpu_worker.agent.end_reasons import describe_exit
+from gpu_worker.agent.folder_scratch import FolderScratch
 from gpu_worker.agent.inventory import Inventory
 from gpu_worker.agent.session import Session
 from gpu_worker.agent.session_kernel import ToKernel
@@ -36,8 +36,10 @@ class LeaseCommands:
         fork: Callable[[Session], Awaitable[None]],
         departure: Departure,
         faults: Faults,
+        scratch: FolderScratch,
     ) -> None:
         """Take `fork`, which asks for a session's executor, and raises OSError or LookupError where it gets none."""
+        self._scratch = scratch
         self._agent, self._node, self._settings, self._inventory = agent, node, settings, inventory
         self._sessions, self._broker, self._to_kernel, self._fork = sessions, broker, to_kernel, fork
         self._departure, self._faults = departure, faults
@@ -138,11 +140,12 @@ class LeaseCommands:
             over = await self._run_to_end(session)
         with self._faults.contain(lambda: self._sessions.running.pop(lease, None), **session.about):
             session.executor.close()
-            await asyncio.to_thread(folder_scratch.remove, self._agent, lease)
             has_left = session.shutdown.reason is LeaseEnd.LEFT
             self._sessions.finish(session, is_wanted=session.cells.last is not None and not has_left)
         session.log.info("lease over", code=over.code)
         await self._broker.tell(over)
+        with self._faults.contain(lambda: None, **session.about):  # it may be much, and nobody is to wait for it
+            await asyncio.to_thread(self._scratch.remove, lease)
 
     async def _run_to_end(self, session: Session) -> wire.LeaseOver:
         """Run a session; return what the broker is to be told of its end."""

@@ -14,12 +14,13 @@ from bulletin.codes import LeaseEnd
 from bulletin.errors import BulletinError
 from bulletin.ids import AgentId
 from bulletin.wire import keys, messages as wire
-from gpu_worker.agent import folder_scratch, host
+from gpu_worker.agent import host
 from gpu_worker.agent.broker_link import BrokerLink
 from gpu_worker.agent.clock import now_ms
 from gpu_worker.agent.departure import Departed, Departure
 from gpu_worker.agent.executor_launcher import ExecutorLauncher
 from gpu_worker.agent.executor_process import kill_marked
+from gpu_worker.agent.folder_scratch import FolderScratch
 from gpu_worker.agent.inventory import Inventory
 from gpu_worker.agent.kernel_server import KernelServer
 from gpu_worker.agent.lease_commands import LeaseCommands
@@ -73,6 +74,7 @@ class Agent:
         self._kernels = KernelServer(self._context, settings, self.sessions, self._faults)
         limits = self._find_limits(serves_hub=membership.serves_hub)
         has_strangers = membership.serves_hub or settings.isolation == "unix-user"
+        self._scratch = FolderScratch(self._mark, settings)
         self._launcher = ExecutorLauncher(
             self._mark,
             self.node,
@@ -102,6 +104,7 @@ class Agent:
             self._launcher.fork,
             self._departure,
             self._faults,
+            self._scratch,
         )
         #: Cells of strangers run as one Unix user.
         self._is_shared = settings.isolation != "unix-user" and membership.serves_hub
@@ -112,7 +115,7 @@ class Agent:
         """Serve until cancelled, or until it has left the pool."""
         self._faults.watch(asyncio.get_running_loop())
         left_behind = kill_marked(self._mark)
-        await asyncio.to_thread(folder_scratch.remove_all, self._mark)
+        await asyncio.to_thread(self._scratch.remove_all)
         if left_behind:
             self.log.warning("processes of an earlier life were ended", count=left_behind)
         if self._is_shared:
@@ -128,7 +131,7 @@ class Agent:
             while isinstance(failure, BaseExceptionGroup):
                 failure = failure.exceptions[0]
         finally:
-            folder_scratch.remove_all(self._mark)
+            self._scratch.remove_all()
         if failure is not None:
             raise failure from None
 

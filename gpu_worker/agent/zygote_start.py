@@ -117,6 +117,6 @@ def find_python(settings: PoolSettings, environment: str) -> str:
     pool_python = sys.executable if environment == DEFAULT_ENVIRONMENT else ""
     python = settings.environments.get(environment, pool_python)
     if not python:
-        known = ", ".join([DEFAULT_ENVIRONMENT, *settings.environments])
+        known = ", ".join(dict.fromkeys([DEFAULT_ENVIRONMENT, *settings.environments]))
         raise LookupError(f"there is no environment {environment!r} here; --environment takes one of: {known}")
     return python

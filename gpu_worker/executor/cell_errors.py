@@ -1,6 +1,7 @@
 """Errors of a cell that are none of its code: what the user reads in place of a traceback."""
 
 from bulletin.errors import CannotSend, MalformedMessage
+from bulletin.state.load_transaction import NotHere
 from bulletin.wire.messages import ErrorText
 
 _UNCHANGED = "Nothing was run; your variables are unchanged."
@@ -9,7 +10,10 @@ _GONE = "The first notebook had taken the results of the cell, and they are not 
 
 def cannot_take_in(error: BaseException) -> ErrorText:
     """Say why the state of a cell could not become variables here."""
-    match error.__cause__ if isinstance(error, CannotSend) else error:
+    cause = error.__cause__ if isinstance(error, CannotSend) else error
+    if isinstance(cause, NotHere) and isinstance(cause.__cause__, ModuleNotFoundError):
+        cause = cause.__cause__
+    match cause:
         case ModuleNotFoundError() as missing:
             why = (
                 f"The cell's variables need the module {missing.name!r}, which the environment of this pool does not "
@@ -26,9 +30,9 @@ def cannot_take_in(error: BaseException) -> ErrorText:
     return ErrorText(name="CannotSend", value=why, traceback=(f"CannotSend: {why}",))
 
 
-def cannot_bring_files(why: str) -> ErrorText:
-    """Say why the files of the notebook's folder are not here."""
-    text = f"{why} {_UNCHANGED} You can run the cell again."
+def refused_before(why: str) -> ErrorText:
+    """Say why a cell is not run, in a sentence or two that are given."""
+    text = f"{why} {_UNCHANGED}"
     return ErrorText(name="CannotSend", value=text, traceback=(f"CannotSend: {text}",))
 
 

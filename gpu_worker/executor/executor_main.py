@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, NoReturn
 from msgspec import structs
 
 from bulletin.errors import MalformedMessage
-from bulletin.state import Baseline, Changed, Table, changes, restore, whole
+from bulletin.state import Baseline, Changed, Table, changes, missing_modules, restore, whole
 from bulletin.state.names import users
 from bulletin.wire import blobs, pipe
 from bulletin.wire.frames import Blob, Unpacker
@@ -24,6 +24,7 @@ from bulletin.wire.messages import (
     Answer,
     Chunk,
     Ended,
+    EnvironmentFound,
     ErrorText,
     Noticed,
     Ready,
@@ -35,13 +36,14 @@ from bulletin.wire.messages import (
 )
 from gpu_worker.executor.captured_descriptors import CapturedDescriptors
 from gpu_worker.executor.cell_errors import (
-    cannot_bring_files,
     cannot_hand_back,
     cannot_take_in,
     never_began,
+    refused_before,
     results_are_gone,
 )
 from gpu_worker.executor.cell_owners import CellOwners
+from gpu_worker.executor.environment_check import describe_differences, find_refusal
 from gpu_worker.executor.interrupts import Interrupts
 from gpu_worker.executor.notebook_folders import NotebookFolders
 from gpu_worker.executor.output_stream import OutputStream
@@ -201,13 +203,14 @@ class Executor:
             self._end(run, "interrupted", never_began())
             return
         if problem is None:
-            problem = self._bring_files(run)
+            problem = self._refuse(run) or self._bring_files(run)
         if problem is None:
             try:
                 background = self._find_background_names(run.source)
                 baseline = self._context.run(self._restore, parts, background)
             except Exception as failure:  # noqa: BLE001  unpickling runs anybody's code
                 problem = cannot_take_in(failure)
+            self._tell_differences(run)  # now that what the notebook has added to sys.path is there
         del job, parts
         if problem is not None:
             self._end(run, "raised", problem)
@@ -234,12 +237,29 @@ class Executor:
             return
         self._end(run, outcome, text, changed.parts, ran_ms, changed.touched, extra)
 
+    def _refuse(self, run: Run) -> ErrorText | None:
+        """Return why no cell of this notebook can run in this environment."""
+        if run.versions is not None:
+            missing_modules.forget_missing()  # it is said anew
+        missing_modules.note_present(run.libraries)
+        missing_modules.note_missing(run.absent)
+        why = find_refusal(run.versions) if run.versions is not None else ""
+        return refused_before(why) if why else None
+
+    def _tell_differences(self, run: Run) -> None:
+        """Say which libraries this environment has otherwise than the notebook, before the cell runs that uses them."""
+        sentences = tuple(describe_differences(run.libraries, run.absent))
+        for sentence in sentences:
+            self._relay.note_to_user(sentence)
+        if sentences:
+            self._folders.tell(EnvironmentFound(sentences=sentences))
+
     def _bring_files(self, run: Run) -> ErrorText | None:
         """Have the files of the notebook's folder here, if the node does not share it; return why that cannot be."""
-        why, notes = self._folders.before_cell(run.folder, run.cell)
+        why, notes = self._folders.before_cell(run.folder, run.cell, run.source)
         for sentence in notes:
             self._relay.note_to_user(sentence)
-        return cannot_bring_files(why) if why else None
+        return refused_before(why) if why else None
 
     def _hand_over(self, wanted: Return) -> None:
         """Send the results to another notebook than the one that sent the cell: all that the cell touched, complete."""
@@ -249,6 +269,8 @@ class Executor:
             ended = Ended(cell=wanted.cell, outcome="raised", parcel=parcel, ran_ms=0, error=error, round=wanted.round)
             self._relay.send(ended)
             return
+        for sentence in self._folders.after_cell():  # if nobody took its files when it ended
+            self._relay.note_to_user(sentence)
         ended, parts = results.ended, results.parts
         if parts:
             try:

@@ -24,7 +24,8 @@ from gpu_worker.executor.leased_files import LeasedFiles
 
 #: So long before the system lets an open go on, a file is given up whose content has not come.
 _EARLY_S = 3.0
-_GONE = "the notebook did not answer for a minute"
+#: A file that a cell names comes before it runs if it is larger: it might take longer than an open can wait.
+_LARGE_BYTES = 100_000_000
 
 
 class FolderKeeper:
@@ -51,8 +52,8 @@ class FolderKeeper:
                 order = msgspec.msgpack.decode(packet, type=Order)
                 try:
                     done = self._obey(order)
-                except FolderUnreachable:
-                    done = Done(order.number, _GONE)
+                except FolderUnreachable as error:
+                    done = Done(order.number, str(error))
                 except OSError as error:
                     done = Done(order.number, f"{error.strerror or error}")
                 with contextlib.suppress(OSError):
@@ -88,6 +89,7 @@ class FolderKeeper:
             entries = self._transfers.list_folder(mirror)
             if entries is not None:
                 self._transfers.fill_all(mirror, mirror.update(entries))
+            self._transfers.fill_all(mirror, mirror.large_files(order.names, _LARGE_BYTES))
             refused.update({str(mirror.path(path)): why for path, why in mirror.refused.items()})
             for path, why in mirror.folders.items():
                 if why and path not in self._told:  # a program that lists it finds it empty

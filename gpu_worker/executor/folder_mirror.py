@@ -8,7 +8,7 @@ import errno
 import itertools
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -195,6 +195,11 @@ class FolderMirror:
     def find(self, descriptor: int) -> tuple[str, MirroredFile] | None:
         """Find the file whose content is to come through this descriptor."""
         return next(((path, file) for path, file in self.files.items() if file.descriptor == descriptor), None)
+
+    def large_files(self, names: Iterable[str], size: int) -> list[MirroredFile]:
+        """List the files of more than this size among these names whose content has not come."""
+        found = (self.files.get(os.path.normpath(name)) for name in dict.fromkeys(names))
+        return [file for file in found if file is not None and file.descriptor >= 0 and file.there.size > size]
 
     def known_digests(self, size: int) -> tuple[str, ...]:
         """List the contents of this size that were here."""

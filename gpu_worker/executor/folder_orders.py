@@ -21,6 +21,8 @@ class Order(msgspec.Struct, frozen=True):
     #: The notebook's name for a folder.
     root: str = ""
     path: str = ""
+    #: What may be names of files that the cell opens.
+    names: tuple[str, ...] = ()
 
 
 class Done(msgspec.Struct, frozen=True):

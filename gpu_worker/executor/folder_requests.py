@@ -18,12 +18,13 @@ PART_BYTES = 2**20
 _WINDOW = 8
 #: The notebook, or the way to it, may be gone for a while: what was lost on the way is said again.
 _AGAIN_S = 5.0
+_NO_ANSWER = "the notebook did not answer"
 
 Request = ListFolder | FetchFile | StoreFile | ChangeFolder
 
 
 class FolderUnreachable(Exception):
-    """Nobody answers for the notebook's folder."""
+    """Nobody answers for the notebook's folder; why, as the end of a sentence."""
 
 
 class Job(NamedTuple):
@@ -67,6 +68,8 @@ class FolderRequests:
             now_s = time.monotonic()
             if ready:
                 reply, blobs = self._receive()
+                if not reply.is_served:
+                    raise FolderUnreachable("the notebook that has the cell now is not in that folder")
                 if reply.number in under_way:  # else it was answered twice
                     heard_s = now_s
                     job, _ = under_way.pop(reply.number)
@@ -76,16 +79,16 @@ class FolderRequests:
                 for _, frames in under_way.values():
                     self._send(frames)
             if now_s - heard_s > patience_s or (until_s is not None and now_s > until_s):
-                raise FolderUnreachable
+                raise FolderUnreachable(_NO_ANSWER)
 
     def _send(self, frames: Sequence[Blob]) -> None:
         try:
             pipe.send(self._link, frames)
         except OSError:
-            raise FolderUnreachable from None
+            raise FolderUnreachable(_NO_ANSWER) from None
 
     def _receive(self) -> tuple[FolderReply, Sequence[Blob]]:
         try:
             return self._unpacker.unpack(pipe.receive(self._link))
         except (EOFError, OSError, MalformedMessage):
-            raise FolderUnreachable from None
+            raise FolderUnreachable(_NO_ANSWER) from None

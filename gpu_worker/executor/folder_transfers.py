@@ -86,10 +86,10 @@ class FolderTransfers:
         fetches = [_Fetch(mirror, path, mirror.files[path]) for path in paths if mirror.files[path].descriptor >= 0]
         try:
             self._requests.run([fetch.first_job() for fetch in fetches], patience_s, until_s)
-        except FolderUnreachable:
+        except FolderUnreachable as error:
             if patience_s < PATIENCE_S:
                 return
-            late = "it takes longer than an open can wait" if until_s is not None else "the notebook did not answer"
+            late = "it takes longer than an open can wait" if until_s is not None else str(error)
             for fetch in fetches:
                 fetch.problem = fetch.problem or late
         for fetch in fetches:

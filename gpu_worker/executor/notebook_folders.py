@@ -4,6 +4,7 @@ import contextlib
 import errno
 import itertools
 import os
+import re
 import select
 import signal
 import socket
@@ -21,7 +22,7 @@ import bulletin
 from bulletin.state import working_folder
 from bulletin.wire import pipe
 from bulletin.wire.frames import pack
-from bulletin.wire.messages import FolderFound, FolderProbe
+from bulletin.wire.messages import EnvironmentFound, FolderFound, FolderProbe
 from gpu_worker.executor.environment import MARK
 from gpu_worker.executor.folder_orders import PACKET_BYTES, Done, Order
 
@@ -30,11 +31,15 @@ _PROGRAM = (
     "import sys; sys.path[:] = sys.argv[4:]; from gpu_worker.executor import folder_keeper; "
     "folder_keeper.main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])"
 )
-_LOOK_S = 0.1
+#: How often the stop button is looked for.
+_LOOK_MS = 100
 _EVENTS = frozenset({"open", "os.listdir", "os.scandir"})
 _STOPPED = "the cell was stopped"
-_KEEPER_GONE = "the process that brings the notebook's files has ended"
-_REMEDY = "It is tried again after the next cell of this session; after `%gpu reset`, it is gone."
+_KEEPER_GONE = "the process that brings the notebook's files has ended; after `%gpu reset` there is another"
+_LATER = "It is tried again after the next cell of this session"
+#: What stands in quotes, and words of programs: of a cell's source, so many of them at most, and so long.
+_NAMES = re.compile(r"""["']([^"'\n]{1,200})["']|([^\s"'(),;=<>|&]{1,200})""")
+_MOST_NAMES = 200
 
 
 class NotebookFolders:
@@ -49,6 +54,7 @@ class NotebookFolders:
         self._lock = threading.Lock()
         self._orders: socket.socket | None = None
         self._pid = os.getpid()
+        self._is_keeper_gone = False
         #: What does not follow the cell, by its path here, with a sentence why not.
         self._refused: dict[str, str] = {}
 
@@ -66,8 +72,10 @@ class NotebookFolders:
 
     # --- before and after a cell
 
-    def before_cell(self, probe: FolderProbe | None, content: str) -> tuple[str, tuple[str, ...]]:
+    def before_cell(self, probe: FolderProbe | None, content: str, source: str) -> tuple[str, tuple[str, ...]]:
         """Find out about a new folder, and have all that are not shared as they are in the notebook.
+
+        `content` is that of the file that the notebook has put into it. Large files that the `source` names come now.
 
         Returns a sentence why the cell cannot be run, or an empty one; and sentences for its user.
         """
@@ -75,12 +83,15 @@ class NotebookFolders:
             is_shared = _is_shared(probe, content)
             if not is_shared and (problem := self._mirror(probe.path)):
                 return f"The notebook's folder {probe.path} is not on this node, and {problem}.", ()
-            self._tell(FolderFound(root=probe.path, is_shared=is_shared))
+            self.tell(FolderFound(root=probe.path, is_shared=is_shared))
+        if self._is_keeper_gone:
+            return f"The files of the notebook's folder cannot be brought to the node: {_KEEPER_GONE}.", ()
         if self._orders is None:
             return "", ()
-        done = self._ask("bring", is_stoppable=True)
+        names = ("".join(found) for found in itertools.islice(_NAMES.findall(source), _MOST_NAMES))
+        done = self._ask("bring", names=tuple(names), is_stoppable=True)
         if done.problem:
-            return f"The files of the notebook's folder could not be brought to the node: {done.problem}.", ()
+            return f"The files of the notebook's folder were not brought to the node: {done.problem}.", ()
         self._refused = done.refused
         return "", done.notes
 
@@ -90,7 +101,8 @@ class NotebookFolders:
             return ()
         done = self._ask("hand back")
         if done.problem:
-            return (f"What the cell wrote was not brought to the notebook's folder: {done.problem}. {_REMEDY}",)
+            later = "" if self._orders is None else f" {_LATER}."
+            return (f"What the cell wrote was not brought to the notebook's folder: {done.problem}.{later}",)
         return done.notes
 
     def _mirror(self, root: str) -> str:
@@ -109,7 +121,8 @@ class NotebookFolders:
 
     # --- the keeper
 
-    def _tell(self, found: FolderFound) -> None:
+    def tell(self, found: FolderFound | EnvironmentFound) -> None:
+        """Tell the notebook what was found before a cell; dropped if there is no way."""
         link = self._link
         if link is not None:
             with contextlib.suppress(OSError):
@@ -147,6 +160,7 @@ class NotebookFolders:
         root: str = "",
         path: str = "",
         *,
+        names: tuple[str, ...] = (),
         is_stoppable: bool = False,
     ) -> Done:
         """Have the keeper do something, and wait for its answer."""
@@ -156,19 +170,23 @@ class NotebookFolders:
                 return Done(0, _KEEPER_GONE)
             number = next(self._numbers)
             try:
-                orders.send(msgspec.msgpack.encode(Order(number, what, root, path)))
+                waiting = select.poll()  # and not `select`, which takes no descriptor above a thousand
+                waiting.register(orders, select.POLLIN)
+                orders.send(msgspec.msgpack.encode(Order(number, what, root, path, names)))
                 while True:
-                    while not select.select([orders], [], [], _LOOK_S)[0]:
+                    while not waiting.poll(_LOOK_MS):
                         if is_stoppable and self._is_stop_wanted():
                             return Done(number, _STOPPED)
                     packet = orders.recv(PACKET_BYTES)
                     if not packet:
-                        return Done(number, _KEEPER_GONE)
+                        raise ConnectionResetError
                     done = msgspec.msgpack.decode(packet, type=Done)
                     if done.number == number:  # else of an order whose asker was interrupted
                         return done
-            except OSError as error:
-                return Done(number, str(error))
+            except OSError:
+                orders.close()
+                self._orders, self._is_keeper_gone = None, True
+                return Done(number, _KEEPER_GONE)
 
     def _before_open(self, event: str, arguments: tuple[Any, ...]) -> None:
         """Have the content of a file before Python opens it: an open itself cannot wait for ever, and says less."""

@@ -16,6 +16,7 @@ import traceback
 from typing import NoReturn
 
 from bulletin.errors import MalformedMessage
+from bulletin.state.build import build
 from bulletin.wire import pipe
 from bulletin.wire.frames import Unpacker, pack
 from bulletin.wire.messages import Exited, Fork, Forked, ForkFailed, FromZygote, SignalGroup, ToZygote, Warm
@@ -99,6 +100,7 @@ def _preload(names: str) -> Warm:
     for name in _USED_SOON:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    build()  # so that no executor reads the sources again
     imported, failed = [], {}
     for name in filter(None, (word.strip() for word in names.split(","))):
         try:

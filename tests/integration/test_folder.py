@@ -5,6 +5,7 @@ Notebook and pool are in mount namespaces of their own, each with another folder
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import uuid
@@ -304,7 +305,9 @@ def test_one_that_both_have_changed_stays_and_the_cells_one_is_beside_it(noteboo
 def small_limits(notebook: Notebook) -> Iterator[None]:
     notebook.run("%config BulletinMagics.folder_file_mb = 1\n%config BulletinMagics.folder_files = 20")
     yield
-    notebook.run("%config BulletinMagics.folder_file_mb = 4000\n%config BulletinMagics.folder_files = 10000")
+    notebook.run(
+        "%gpu reset\n%config BulletinMagics.folder_file_mb = 4000\n%config BulletinMagics.folder_files = 10000"
+    )
 
 
 @pytest.mark.usefixtures("small_limits")
@@ -355,6 +358,7 @@ def test_nothing_outside_the_folder_is_served_or_written(notebook: Notebook, fol
     Path("/dev/shm/bulletin-go").unlink()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["secret"]
     assert "inside/planted was not brought to the notebook's folder" in output.shown
+    notebook.run("%gpu reset")  # it is there until the session ends
 
 
 def test_a_file_of_some_size_comes_whole_to_who_opens_it_in_c(notebook: Notebook, folder: Path) -> None:
@@ -381,3 +385,53 @@ def test_nothing_of_the_notebooks_stays_on_the_node(notebook: Notebook, folder: 
     assert scratch.stat().st_mode & 0o777 == 0o700
     notebook.run("%gpu stop")
     until(lambda: not scratch.exists(), f"{scratch} to be removed")
+
+
+def test_a_keeper_that_is_killed_is_told_and_a_reset_helps(notebook: Notebook, folder: Path) -> None:
+    (folder / "x.txt").write_text("x")
+    kill = (
+        "import os, psutil, signal\n"
+        "(one,) = [p for p in psutil.Process().children() if 'folder_keeper' in ' '.join(p.cmdline())]\n"
+        "one.kill(); one.wait()\nopen('y.txt', 'w').write('y')"
+    )
+    killed = notebook.run(f"%%gpu\n{kill}")
+    assert "What the cell wrote was not brought to the notebook's folder: the process" in killed.stream("stderr")
+    refused = notebook.run("%%gpu\nprint(1)")
+    assert "after `%gpu reset` there is another" in refused.shown
+    assert (folder / "x.txt").exists()
+    notebook.run("%gpu reset")
+    assert gpu(notebook, "print(open('x.txt').read())").stream() == "x\n"
+
+
+def test_a_large_file_that_a_cell_names_is_there_before_it_runs(notebook: Notebook, folder: Path) -> None:
+    with (folder / "large.bin").open("wb") as file:
+        file.truncate(101_000_000)
+        file.write(b"begins")
+    shown = gpu(notebook, "import os\nprint(os.stat('large.bin').st_blocks > 0)\n!head -c 6 large.bin").stream()
+    assert shown == "True\nbegins"
+
+
+def test_what_a_cell_wrote_comes_to_the_notebook_that_takes_it_over(
+    pool: PoolProcess, notebook: Notebook, folder: Path
+) -> None:
+    notebook.run("%gpu stop")
+    first = Notebook({"BULLETIN_CONNECTION_FILE": str(pool.folder / "connection.json")}, folder)
+    first.start_until(
+        "%%gpu\nimport time\nfrom pathlib import Path\nopen('model.pt', 'w').write('trained')\n"
+        "print('written', flush=True)\nwhile not Path('/dev/shm/bulletin-go').exists(): time.sleep(0.05)\n"
+        "trained = True",
+        "written",
+    )
+    process = first.manager.provisioner.process  # type: ignore[union-attr]
+    process.kill()
+    process.wait()
+    try:
+        until(lambda: "running" in notebook.run("%gpu attach").stream(), "the cell to be listed")
+        name = re.findall(r"^(\w{8}) ", notebook.run("%gpu attach").stream(), re.MULTILINE)[0]
+        joined = notebook.run_until(f"%gpu attach {name}", "written", Path("/dev/shm/bulletin-go").touch)
+    finally:
+        Path("/dev/shm/bulletin-go").unlink(missing_ok=True)
+        first.close()
+    assert joined.error is None, joined.shown
+    assert notebook.value("trained") == "True"
+    assert (folder / "model.pt").read_text() == "trained"

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from bulletin.state.handles import Handle, reduce_handle
 from bulletin.state.load_transaction import Reduced
+from bulletin.state.missing_modules import is_missing, refuse_missing
 
 from . import (
     arrays,
@@ -96,6 +97,8 @@ def of_family(kind: type) -> Reducer | None:
         return structs.reduce_struct_class
     if issubclass(kind, type):
         return classes.reduce_class
+    if is_missing(kind.__module__):
+        return refuse_missing
     if issubclass(kind, BaseException):
         return exceptions.reduce_exception
     if classes.is_enum(kind):

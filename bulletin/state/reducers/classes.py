@@ -13,6 +13,7 @@ from bulletin.cpython.class_layout import is_python_class, make_abstract, regist
 from bulletin.state import definition_ids
 from bulletin.state.encoding import Encoding
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced, refuse
+from bulletin.state.missing_modules import require_there
 
 from . import foreign
 from .functions import is_importable, is_reference, known, meet
@@ -40,6 +41,7 @@ def reduce_class(encoder: Encoding, cls: type) -> Reduced:
     if cls in _SINGLES:
         return type, (_SINGLES[cls],)
     if is_importable(cls):
+        require_there(cls.__module__, f"class of {cls.__module__}")
         encoder.homes.add(cls.__module__)
         return NotImplemented
     if cls in _NAMELESS:

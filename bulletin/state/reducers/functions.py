@@ -12,6 +12,7 @@ from bulletin.state.encoding import Encoding
 from bulletin.state.handles import Handle, parts
 from bulletin.state.inplace import fill_dict, set_cell
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, NotHere, Reduced
+from bulletin.state.missing_modules import require_there
 
 #: name, qualified name, module, docstring, defaults, keyword defaults, annotations; settable one by one
 _SLOTS = ("__name__", "__qualname__", "__module__", "__doc__", "__defaults__", "__kwdefaults__", "__annotations__")
@@ -52,6 +53,7 @@ def reduce_function(encoder: Encoding, function: FunctionType) -> Reduced:
     Where the definition is not part of this stream its id is enough.
     """
     if is_importable(function):
+        require_there(function.__module__, f"function of {function.__module__}")
         encoder.homes.add(function.__module__)
         return NotImplemented
     uid = meet(encoder, function)

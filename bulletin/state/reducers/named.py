@@ -15,11 +15,13 @@ from bulletin.cpython.pickle_memo import module_holding
 from bulletin.state.encoding import Encoding
 from bulletin.state.inplace import fill_dict
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, NotHere, Reduced, Unpicklable, refuse
+from bulletin.state.missing_modules import require_there
 from bulletin.state.setting_kind import shell_of_cells
 
 
 def reduce_module(encoder: Encoding, module: ModuleType) -> Reduced:
     """Reduce a module to its name, if `travels_by_name` says so, else to what it holds."""
+    require_there(module.__name__, "module")
     if travels_by_name(module):
         encoder.modules[module.__name__] = None
         return find_module, (RECEIVER, module.__name__)

@@ -7,7 +7,7 @@ something else, and a removal is a new `PROTOCOL`, which the handshake refuses w
     agent  ── FromAgent / ToAgent ────────── broker        what the node has, which leases it holds, what cells cost
     kernel ── KernelToAgent / AgentToKernel ─ agent        cells, state, output
     agent  ── ToExecutor / FromExecutor ──── executor      the same cells, state and output, over a pipe
-    agent  ── ToFolder / FromFolder ──────── executor      the notebook's working folder, over a pipe of its own
+    agent  ── ToFolder / FromFolder ──────── executor      the notebook's folder and environment, over a pipe of its own
     agent  ── ToZygote / FromZygote ──────── zygote        executors to fork, and what became of them
     agent  ── ToRoot / FromRoot ──────────── its root part  zygotes to start, where the agent itself is not root
 
@@ -135,6 +135,7 @@ from bulletin.wire.messages.kernel_broker import (
     Welcome,
     Withdraw,
 )
+from bulletin.wire.messages.notebook_versions import EnvironmentFound, Libraries, Versions
 
 __all__ = [
     "PROTOCOL",
@@ -159,6 +160,7 @@ __all__ = [
     "Duration",
     "Ended",
     "EntryKind",
+    "EnvironmentFound",
     "ErrorText",
     "Evict",
     "Exited",
@@ -194,6 +196,7 @@ __all__ = [
     "Leave",
     "Leaving",
     "Left",
+    "Libraries",
     "ListCells",
     "ListFolder",
     "Listed",
@@ -244,6 +247,7 @@ __all__ = [
     "ToZygote",
     "Took",
     "Unknown",
+    "Versions",
     "WaitingPicture",
     "Warm",
     "Welcome",

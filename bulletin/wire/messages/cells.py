@@ -24,6 +24,7 @@ from bulletin.wire.messages.every_link import (
 )
 from bulletin.wire.messages.folder import FolderProbe, FolderReply, FromFolder
 from bulletin.wire.messages.kernel_broker import Refusal
+from bulletin.wire.messages.notebook_versions import Libraries, Versions
 
 #: How a cell is called, by its kernel and, where user code forges its executor's words, by anybody.
 CellName = Annotated[CellId, msgspec.Meta(max_length=TEXT_LIMIT)]
@@ -83,6 +84,12 @@ class Run(Message, frozen=True, kw_only=True, tag="run"):
     label: Annotated[str, msgspec.Meta(max_length=TEXT_LIMIT)] | None = None
     #: The notebook's working folder, where this session has not found yet whether its node shares it.
     folder: FolderProbe | None = None
+    #: For the first cell that an executor gets of a notebook.
+    versions: Versions | None = None
+    #: Libraries that the cell imports, or whose values it reads, as the notebook has them, if nothing was said of them.
+    libraries: Libraries = msgspec.field(default_factory=dict)
+    #: Modules that the cell may import and the notebook itself cannot.
+    absent: Annotated[tuple[Name, ...], msgspec.Meta(max_length=1000)] = ()
 
 
 class Chunk(Message, frozen=True, kw_only=True, tag="chunk"):

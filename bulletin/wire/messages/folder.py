@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from bulletin.wire.messages.every_link import Message, Name, Number, Size
+from bulletin.wire.messages.notebook_versions import EnvironmentFound
 
 #: As long as Linux lets a path be.
 FolderPath = Annotated[str, msgspec.Meta(max_length=4096)]
@@ -108,6 +109,8 @@ class FolderReply(Message, frozen=True, kw_only=True, tag="folder-reply"):
 
     number: Number
     problem: str = ""
+    #: Whether this notebook has the folder at all: a cell may have come to another one.
+    is_served: bool = True
     #: Of a listing or a file.
     digest: ContentDigest = ""
     #: The file as it is now, or as it was stored.
@@ -116,5 +119,5 @@ class FolderReply(Message, frozen=True, kw_only=True, tag="folder-reply"):
     note: str = ""
 
 
-FromFolder = FolderFound | ListFolder | FetchFile | StoreFile | ChangeFolder
+FromFolder = EnvironmentFound | FolderFound | ListFolder | FetchFile | StoreFile | ChangeFolder
 ToFolder = FolderReply

@@ -9,6 +9,7 @@ from bulletin.codes import LeaseEnd
 from bulletin.ids import CellId, UserName
 from bulletin.wire import messages as wire
 from gpu_worker.agent.departure import Departure
+from gpu_worker.agent.folder_scratch import FolderScratch
 from gpu_worker.agent.lease_commands import LeaseCommands
 from gpu_worker.agent.output_buffer import OutputBuffer
 from gpu_worker.agent.session import Session
@@ -73,6 +74,7 @@ def commands(agent: AgentParts, broker: Any) -> LeaseCommands:
         no_fork,
         Departure(agent.settings, agent.registry, broker, agent.faults),  # type: ignore[arg-type]
         agent.faults,
+        FolderScratch("a", agent.settings),
     )
 
 

@@ -1,0 +1,26 @@
+"""Which version of a library is installed, asked without importing it."""
+
+import importlib.metadata
+import importlib.util
+import sys
+from importlib.machinery import ModuleSpec
+
+#: As long as a version may be on the wire.
+_LONGEST = 100
+
+
+def find_spec(name: str) -> ModuleSpec | None:
+    """Find where a top module is; None if there is none, or nobody can say."""
+    try:
+        return importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return None
+
+
+def version_of(name: str) -> str:
+    """Return the version of the distribution of a module's name, or what the loaded module says; empty if neither."""
+    try:
+        return importlib.metadata.version(name)[:_LONGEST]
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        said = getattr(sys.modules.get(name), "__version__", "")
+        return said[:_LONGEST] if isinstance(said, str) else ""
