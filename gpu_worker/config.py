@@ -59,6 +59,7 @@ class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
     engine: EngineSettings
     leave_grace_ms: int
     ends_at_ms: int
+    leave_alone_ms: int
     idle_exit_ms: int
     interrupt_grace_ms: int
     walltime_grace_ms: int
@@ -379,6 +380,7 @@ class Pool(EngineTraits):
             engine=self.read_engine(),
             leave_grace_ms=round(self.leave_grace * 1000),
             ends_at_ms=round(self.ends_at * 1000),
+            leave_alone_ms=round(self.leave_alone * 1000),
             idle_exit_ms=round(self.idle_exit * 1000),
             interrupt_grace_ms=round(self.interrupt_grace * 1000),
             walltime_grace_ms=round(self.walltime_grace * 1000),

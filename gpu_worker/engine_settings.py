@@ -218,6 +218,12 @@ class EngineTraits(Configurable):
         help="Seconds that running cells have to end when their agent gets SIGTERM, or its host's time ends; those "
         "that have not are run again elsewhere. Example: 120",
     ).tag(config=True)
+    leave_alone = Float(
+        0.0,
+        min=0,
+        help="Seconds without its broker after which an agent that runs no cell leaves. 0: never, it goes on trying. "
+        "Agents that an engine started: 600, if nothing is set. Example: 3600",
+    ).tag(config=True)
     ends_at = Float(
         0.0,
         min=0,

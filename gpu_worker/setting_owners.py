@@ -18,7 +18,7 @@ OF_AGENT = frozenset(
         *("advertise", "node_port", "slots", "device", "preload", "environments", "environment", "devices"),
         *("isolation", "agent_user", "min_uid", "unix_groups", "memory_per_slot", "processes", "require"),
         *("freeze_hot", "keep_results", "away", "output_limit", "user_disk", "parcel_limit"),
-        *("interrupt_grace", "walltime_grace", "user_namespaces", "leave_grace", "ends_at"),
+        *("interrupt_grace", "walltime_grace", "user_namespaces", "leave_grace", "leave_alone", "ends_at"),
     )
 )
 OF_BOTH = frozenset(("folder", "host", "keep"))

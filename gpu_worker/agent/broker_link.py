@@ -62,6 +62,11 @@ class BrokerLink:
             self._socket, member.broker_address, member.broker_public_key, channel.CONTROL_LIMIT, member.own
         )
 
+    @property
+    def silent_ms(self) -> int:
+        """For how long the broker has not been heard."""
+        return now_ms() - self._heard_ms
+
     async def run(self, obey: Callable[[wire.ToAgent], Awaitable[None]]) -> None:
         """Register, then pass each command to `obey`, until cancelled.
 

@@ -12,8 +12,8 @@ from gpu_worker.agent.session_registry import SessionRegistry
 from gpu_worker.config import PoolSettings
 from gpu_worker.faults import Faults
 
-#: What has ended is looked for so often.
-_LOOK_S = 0.05
+#: What has ended is looked for so often, and whether it is time to leave.
+_LOOK_S, _TIME_S = 0.05, 0.5
 #: So long sessions have beyond the grace of their cells, to end their processes and tell their notebooks.
 END_S = 3.0
 
@@ -47,12 +47,19 @@ class Departure:
         """Begin to leave: a signal's handler. Said again it changes nothing: who ends a job may say it to each part."""
         self._begun.set()
 
+    def _is_time(self) -> bool:
+        """Tell whether the agent is to leave though nobody said so: its host's time ends, or it is alone."""
+        alone_ms = self._settings.leave_alone_ms
+        if alone_ms and self._broker.silent_ms > alone_ms:
+            return all(session.cells.running is None for session in self._sessions.running.values())
+        return self.leaves_in_ms == 0
+
     async def run(self) -> None:
         """Wait until it is time to leave, and leave. Raises Departed at the end."""
-        wait_ms = self.leaves_in_ms
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(None if wait_ms is None else wait_ms / 1000):
-                await self._begun.wait()
+        while not self.is_begun and not self._is_time():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_TIME_S):
+                    await self._begun.wait()
         self._begun.set()
         grace_ms = self._settings.leave_grace_ms
         self._log.info("leaving", sessions=len(self._sessions.running), grace_ms=grace_ms)

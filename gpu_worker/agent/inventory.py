@@ -15,6 +15,7 @@ import structlog
 from bulletin.ids import SlotId
 from bulletin.wire.messages import SlotOffer
 from gpu_worker.agent.gpu_devices import DRIVER_NODES, find_device_nodes
+from gpu_worker.agent.visible_gpus import FoundGpu, select_gpus
 
 _SAMPLE_S = 0.2
 _EMPTY_TRIES = 50
@@ -38,8 +39,9 @@ class SlotLoad(msgspec.Struct):
 class Inventory:
     """The slots of this node. `nvml` is None on a node without GPUs."""
 
-    def __init__(self, cpu_slots: int, *, use_gpus: bool) -> None:
-        self._nvml = _nvml() if use_gpus else None
+    def __init__(self, cpu_slots: int, *, use_gpus: bool, visible: str | None = None) -> None:
+        """Take which GPUs are this agent's, as CUDA_VISIBLE_DEVICES says it; None is all of the host."""
+        self._nvml, self._visible = _nvml() if use_gpus else None, visible
         self._handles: dict[SlotId, object] = {}
         self._nodes: dict[SlotId, tuple[str, ...]] = {}
         self._idle_bytes: dict[int, int] = {}  #: what the driver itself keeps, by handle
@@ -53,20 +55,36 @@ class Inventory:
     def _gpus(self) -> tuple[SlotOffer, ...]:
         nvml = self._nvml
         assert nvml is not None
-        offers: list[SlotOffer] = []
+        found: list[tuple[FoundGpu, object, dict[str, object] | None]] = []
         for index in range(nvml.nvmlDeviceGetCount()):
             try:
                 gpu = nvml.nvmlDeviceGetHandleByIndex(index)
                 slices = self._slices(gpu)
-                if slices is None:
+                by_uuid = None if slices is None else {_text(nvml.nvmlDeviceGetUUID(one)): one for one in slices}
+                facts = FoundGpu(_text(nvml.nvmlDeviceGetUUID(gpu)), tuple(by_uuid or ()), self._minor(gpu))
+                found.append((facts, gpu, by_uuid))
+            except nvml.NVMLError as error:  # one broken GPU must not take the others away
+                _leave_out(index, error)
+        offers: list[SlotOffer] = []
+        for place, chosen in select_gpus(self._visible, [facts for facts, _, _ in found]):
+            _, gpu, by_uuid = found[place]
+            try:
+                if by_uuid is None:
                     offers.append(self._offer(gpu, "gpu"))
                 else:
-                    offers += [self._offer(one, "mig", of=gpu) for one in slices]
-            except nvml.NVMLError as error:  # one broken GPU must not take the others away
-                structlog.get_logger("agent").error(
-                    "a GPU does not answer and is left out", index=index, nvml=str(error)
-                )
+                    its = by_uuid if chosen is None else chosen
+                    offers += [self._offer(by_uuid[one], "mig", of=gpu) for one in its]
+            except nvml.NVMLError as error:
+                _leave_out(place, error)
         return tuple(offers)
+
+    def _minor(self, gpu: object) -> int | None:
+        nvml = self._nvml
+        assert nvml is not None
+        try:
+            return int(nvml.nvmlDeviceGetMinorNumber(gpu))
+        except nvml.NVMLError:
+            return None
 
     def _offer(self, handle: object, kind: Literal["gpu", "mig"], of: object = None) -> SlotOffer:
         nvml = self._nvml
@@ -185,6 +203,10 @@ class Inventory:
             return self._used(handle) < _RESIDUE_BYTES
         except nvml.NVMLError:
             return False
+
+
+def _leave_out(index: int, error: Exception) -> None:
+    structlog.get_logger("agent").error("a GPU does not answer and is left out", index=index, nvml=str(error))
 
 
 def _text(value: str | bytes) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import os
 import socket
 
 import structlog
@@ -64,7 +65,8 @@ class Agent:
         self.node = membership.node or socket.gethostname()
         self.id = AgentId(membership.node) if membership.node else self._mark
         self.log = structlog.get_logger("agent")
-        self.inventory = Inventory(settings.slots, use_gpus=settings.use_gpus)
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        self.inventory = Inventory(settings.slots, use_gpus=settings.use_gpus, visible=visible)
         self._cpus, self._memory_bytes = host.cpus(), host.memory_bytes()
         self.sessions = SessionRegistry()
         self._faults = Faults("agent")

@@ -19,6 +19,7 @@ from gpu_worker.broker.agent_clock import AgentClock
 from gpu_worker.broker.broker_pauses import BrokerPauses
 from gpu_worker.broker.joins import Joins
 from gpu_worker.broker.kernels import Kernels
+from gpu_worker.broker.leaving_nodes import LeavingNodes
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.unreachable_nodes import UnreachableNodes
 from gpu_worker.scheduler import events
@@ -57,6 +58,8 @@ class ConnectedAgent(msgspec.Struct):
     counters: dict[str, int] = {}
     #: It is not heard, and may come back with what it holds.
     is_away: bool = False
+    #: It ends, and may be gone before a notebook has heard it.
+    is_leaving: bool = False
     clock: AgentClock = msgspec.field(default_factory=AgentClock)
 
 
@@ -94,6 +97,7 @@ class Agents:
         self.shell: SchedulerShell  #: set by the broker: agents and leases know each other
         self.joins: Joins
         self.unreachable: UnreachableNodes
+        self.leaving: LeavingNodes
         self._log = structlog.get_logger("broker")
 
     @property
@@ -137,13 +141,16 @@ class Agents:
             case wire.PauseDeclined():
                 await self.shell.step(events.PauseDeclined(message.lease))
             case wire.LeaseOver():
+                if agent.is_leaving:
+                    await self.leaving.tell_reclaimed(message)
                 if self._admission.name_of(agent.key) and self.shell.is_unused(message):
                     self._kernels.aside.start_last(route, self._end_unused(agent_id, agent, message))
                 else:
                     await self.shell.end_lease(message)
             case wire.Leaving():
+                agent.is_leaving = True
+                await self.leaving.begin(agent_id)
                 await self.unreachable.add(agent_id, agent.message.node, _LEAVES)
-                await self.shell.requeue_cells(agent_id)
             case wire.Left():
                 await self.end(agent_id, _LEFT)
             case wire.Listed():
@@ -233,7 +240,7 @@ class Agents:
         """Part with an agent that is gone for certain; what ran there is run again, and its users are told why."""
         agent = self.known[agent_id]
         self._log.info("agent left", agent=agent_id, node=agent.message.node, why=sentence)
-        await self.shell.end_node_leases(agent_id, sentence)
+        await self.leaving.end_leases(agent_id, sentence)
         self._forget(agent_id)
         if agent.message.node in self._admission.expected_nodes:
             self._absent.note_lost(agent.message.node, agent.heard_ms, is_registered=True)
@@ -338,7 +345,7 @@ class Agents:
         is_other = earlier is not None and earlier.message.process not in ("", message.process)
         await self.shell.add_node(message, earlier.heard_ms if earlier is not None and is_other else None)
         await self.unreachable.remove(message.agent, message.node)
-        await self.shell.plan_leaving(message)
+        await self.leaving.plan(message)
         self._registered()
 
     def _find_problem(self, route: bytes, message: wire.Register) -> tuple[RefusalCode, str]:

@@ -31,6 +31,7 @@ from gpu_worker.broker.identity import Hub, Identity, Person
 from gpu_worker.broker.joins import Joins
 from gpu_worker.broker.journal_file import JournalFile
 from gpu_worker.broker.kernels import Kernels
+from gpu_worker.broker.leaving_nodes import LeavingNodes
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.listener import Listener
 from gpu_worker.broker.metering import Metering
@@ -163,6 +164,7 @@ class Broker:
         self.kernels.shell = self.agents.shell = self.shell
         self._access_review = AccessReview(self._identity, self.shell, self.kernels, self.now_ms)
         self._console = ConsoleRequests(self.shell, self.agents, ledger, self.now_ms, self.metrics.text)
+        self.agents.leaving = LeavingNodes(self.shell, self.kernels.tell, self.now_ms)
         self.agents.unreachable = UnreachableNodes(self.shell, self._console.is_drained)
         self.joins = self.kernels.joins = self.agents.joins = Joins(
             self._send_kernel, self.agents.tell, self.shell, self.now_ms

@@ -234,39 +234,10 @@ class SchedulerShell:
             self.active_leases.setdefault(held.lease, ActiveLease(held.session, node.agent))
         await self.step(translate.joined(node, self._metering.agreed), lost_ms=lost_ms)
 
-    async def plan_leaving(self, node: wire.Register) -> None:
-        """Give a node that leaves at a time nothing that could not end before, unless it is drained sooner."""
-        if node.leaves_in_ms is None or node.agent in self.scheduler.state.drained:
-            return
-        at_ms, planned_ms = self._now_ms() + node.leaves_in_ms, self.scheduler.state.planned_drains.at_ms
-        if at_ms < planned_ms.get(node.agent, at_ms + 1):
-            await self.step(events.DrainPlanned(node.agent, at_ms))
-
     async def drop_node(self, agent: AgentId, heard_ms: int) -> None:
         """Give up a node that has been silent for too long, since `heard_ms`."""
         self.nodes.pop(agent, None)
         await self.step(events.AgentLost(agent), lost_ms=heard_ms)
-
-    async def requeue_cells(self, agent: AgentId) -> None:
-        """Have the cells of a node that leaves run again: their next requests stand where these stood.
-
-        Its agent gives them their grace.
-        """
-        for lease in list(self.scheduler.state.leases.values()):
-            if lease.agent == agent and lease.phase is Phase.BUSY:
-                await self.step(events.CellRequeued(lease.id))
-
-    async def end_node_leases(self, agent: AgentId, sentence: str) -> None:
-        """End all leases of a node that is gone for certain: its cells run again, and nobody pays for them."""
-        await self.requeue_cells(agent)
-        for lease in [lease for lease in self.scheduler.state.leases.values() if lease.agent == agent]:
-            active = self.active_leases.get(lease.id)
-            if active is not None:
-                revoked = wire.Revoked(lease=lease.id, code=LeaseEnd.RECLAIMED, sentence=sentence)
-                await self._tell(active.session, revoked)
-            await self._tell_holder(lease.id, wire.Evict(lease=lease.id, force=True))
-            self.active_leases.pop(lease.id, None)
-            await self.step(events.LeaseEnded(lease.id), LeaseEnd.RECLAIMED)
 
     async def tell_granted(self, lease: LeaseId) -> None:
         """Tell the kernel of a lease whose executor is up that it may come."""
@@ -293,11 +264,11 @@ class SchedulerShell:
             async with self._step_alone():
                 await self._refund(refunded)
 
-    async def give_up_lease(self, lease: LeaseId, sentence: str) -> None:
-        """Have a session ended whatever it does: the pool failed at what was said of it. Its kernel is told."""
+    async def give_up_lease(self, lease: LeaseId, sentence: str, code: LeaseEnd = LeaseEnd.CANNOT_START) -> None:
+        """Have a session ended whatever it does: the pool failed at what was said of it, say. Its kernel is told."""
         active = self.active_leases.get(lease)
         if active is not None:
-            await self._tell(active.session, wire.Revoked(lease=lease, code=LeaseEnd.CANNOT_START, sentence=sentence))
+            await self._tell(active.session, wire.Revoked(lease=lease, code=code, sentence=sentence))
         await self._tell_holder(lease, wire.Evict(lease=lease, force=True))
 
     def is_unused(self, message: wire.LeaseOver) -> bool:

@@ -19,6 +19,9 @@ from gpu_worker.descriptor_limit import raise_descriptor_limit
 from gpu_worker.engine_settings import CommandAgents, Scaling, SlurmAgents
 from gpu_worker.setting_owners import OF_AGENT, Process, require_obeyed
 
+#: An agent that an engine started leaves when it has heard no broker for so long: nobody else would end it.
+_ALONE_S = 600.0
+
 
 class Command(Application):
     """The base of all commands of a pool: reads its settings from the command line and a configuration file."""
@@ -82,7 +85,8 @@ class Command(Application):
         """Return what was set of agents' settings, for those that an engine starts on other hosts."""
         pool = Pool(parent=self)
         wanted = (OF_AGENT | {"keep"}) - {"agent_user", "advertise", "ends_at"}
-        return {name: getattr(pool, name) for name in sorted(wanted) if name in self.config.get("Pool", {})}
+        given = {name: getattr(pool, name) for name in sorted(wanted) if name in self.config.get("Pool", {})}
+        return {"leave_alone": _ALONE_S, **given}
 
     def serve(self, make: Callable[[], Coroutine[Any, Any, int]]) -> int:
         """Run a coroutine until it ends, a signal comes, or standard input ends; return the exit status."""

@@ -37,7 +37,7 @@ class JobState(msgspec.Struct, frozen=True):
     """What became of a job, and what people are told of it."""
 
     status: JobStatus
-    #: Of one that waits: why, for who waits for it. Of one that is over: why, for whose cells ran there.
+    #: Why it waits, or why it is over: a clause without a full stop, to stand after others.
     words: str = ""
 
 

@@ -11,7 +11,7 @@ from gpu_worker.engines.agent_jobs import AgentTicket, CannotStartAgent, JobStat
 from gpu_worker.engines.command_line import Said, run
 
 _IS_GONE = 1
-_GONE = "The node that ran your cell is gone."
+_GONE = "it is gone"
 
 
 class CommandJobs:
@@ -58,5 +58,5 @@ class CommandJobs:
 
 def _read(said: Said) -> JobState:
     if said.status == _IS_GONE:
-        return JobState(JobStatus.OVER, said.output.strip()[:200] or _GONE)
+        return JobState(JobStatus.OVER, said.output.strip().rstrip(".")[:200] or _GONE)
     return JobState(JobStatus.RUNNING if not said.status else JobStatus.UNKNOWN)

@@ -49,6 +49,7 @@ class DemandLink:
                             pass  # what kernels are told
         except TimeoutError:
             self._is_welcome = False
+            self._log.warning("the broker does not answer the engine; it is asked again")
         except MalformedMessage as error:
             self._log.warning("the broker sent junk", problem=error.problem)
         return None

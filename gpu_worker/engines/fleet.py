@@ -64,7 +64,7 @@ class ForgetNode(msgspec.Struct, frozen=True):
     """The agent is gone for certain: take its registration back. Who had a cell there is told why."""
 
     node: str
-    sentence: str
+    why: str  #: a clause; empty where nobody knows
 
 
 Action = StartAgents | DrainNode | StopAgent | ForgetNode
@@ -142,7 +142,8 @@ class Fleet:
     def _forget(self, agent: FleetAgent, state: JobState, now_ms: int) -> ForgetNode:
         del self.agents[agent.node]
         if agent.stage is Stage.STARTING and agent.stopped_ms is None:
-            self.note_failure(state.words or f"{agent.node} ended before it was there", now_ms)
+            why = f": {state.words}" if state.words else ""
+            self.note_failure(f"{agent.node} ended before it was there{why}", now_ms)
         return ForgetNode(agent.node, state.words)
 
     def _follow(self, agent: FleetAgent, load: NodeLoad | None, state: JobState, now_ms: int) -> None:

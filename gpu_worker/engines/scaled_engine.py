@@ -133,8 +133,9 @@ class ScaledEngine:
 
     def _forget(self, action: ForgetNode) -> None:
         state = self._states.pop(action.node, None)
-        self._log.info("an agent has ended", node=action.node, why=action.sentence)
-        self._ended[action.node] = action.sentence[:_MOST_WORDS] or "The node that ran your cell has ended."
+        self._log.info("an agent has ended", node=action.node, why=action.why)
+        why = f": {action.why}" if action.why else ""
+        self._ended[action.node] = f"The node that ran your cell is gone{why}"[:_MOST_WORDS] + "."
         if state is not None and not self._fleet.problem:
             self._files.remove_log(action.node)
 

@@ -10,13 +10,13 @@ FORMAT = "%j|%T|%r|%S|%P"
 _WAITING = frozenset(("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD"))
 _RUNNING = frozenset(("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "RESIZING", "STAGE_OUT"))
 _OVER: Mapping[str, str] = {
-    "PREEMPTED": "Slurm gave the node of your cell to another job (it was preempted).",
-    "CANCELLED": "The Slurm job of your cell's node was cancelled.",
-    "TIMEOUT": "The Slurm job of your cell's node reached its time limit.",
-    "NODE_FAIL": "Slurm lost the node that ran your cell.",
-    "OUT_OF_MEMORY": "The Slurm job of your cell's node used more memory than it may.",
+    "PREEMPTED": "Slurm gave its place to another job (it was preempted)",
+    "CANCELLED": "its Slurm job was cancelled",
+    "TIMEOUT": "its Slurm job reached its time limit",
+    "NODE_FAIL": "Slurm lost its host",
+    "OUT_OF_MEMORY": "its Slurm job used more memory than it may",
 }
-_GONE = "The Slurm job of your cell's node has ended."
+_GONE = "its Slurm job has ended"
 
 
 def read_states(lines: str, nodes: Mapping[str, str], now: datetime) -> dict[str, JobState]:

@@ -119,3 +119,11 @@ def test_an_agent_is_gone_before_its_host_is(broker: nodes.Part, start_agent: Ca
     agent = start_agent(f"--Pool.ends_at={time.time() + 6}", "--Pool.leave_grace=1")
     assert agent.process.wait(60) == 128 + signal.SIGTERM
     broker.until_said("agent left")
+
+
+def test_an_agent_that_an_engine_started_does_not_outlive_its_broker_for_long(
+    broker: nodes.Part, start_agent: Callable[..., nodes.Part]
+) -> None:
+    agent = start_agent("--Pool.leave_alone=1")
+    broker.stop()
+    assert agent.process.wait(60) == 128 + signal.SIGTERM

@@ -11,6 +11,7 @@ from gpu_worker.broker.agents import Agents
 from gpu_worker.broker.console_requests import ConsoleRequests
 from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.kernels import Kernels
+from gpu_worker.broker.leaving_nodes import LeavingNodes
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.metering import Metering
 from gpu_worker.broker.scheduler_shell import SchedulerShell
@@ -78,6 +79,7 @@ class BrokerParts:
         )
         self.kernels.shell = self.agents.shell = self.shell
         self.console = ConsoleRequests(self.shell, self.agents, ledger, self.clock_ms)
+        self.agents.leaving = LeavingNodes(self.shell, self.kernels.tell, self.clock_ms)
         self.agents.unreachable = UnreachableNodes(self.shell, self.console.is_drained)
 
     async def _answer(self, person: Person, question: console.FromConsole) -> console.Report | wire.Refusal:

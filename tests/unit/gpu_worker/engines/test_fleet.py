@@ -9,7 +9,7 @@ from gpu_worker.engines.agent_jobs import JobState, JobStatus
 from gpu_worker.engines.fleet import Action, DrainNode, Fleet, ForgetNode, StartAgents, StopAgent
 
 WAITING, RUNNING = JobState(JobStatus.WAITING, "Slurm: the partition gpu has none free"), JobState(JobStatus.RUNNING)
-OVER = JobState(JobStatus.OVER, "It was preempted.")
+OVER = JobState(JobStatus.OVER, "it was preempted")
 MINUTE = 60_000
 
 

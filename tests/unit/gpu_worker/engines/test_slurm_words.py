@@ -56,5 +56,5 @@ def test_each_state_is_one_of_those_that_count() -> None:
         "slurm-e": JobStatus.OVER,
     }
     assert "preempted" in states["slurm-c"].words
-    assert "lost the node" in states["slurm-d"].words
+    assert "lost its host" in states["slurm-d"].words
     assert "has ended" in states["slurm-e"].words

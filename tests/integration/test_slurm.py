@@ -1,0 +1,166 @@
+"""Agents as jobs of a real Slurm: what becomes of cells when it takes a node or loses one, and what is told."""
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.conftest import Notebook, until
+from tests.integration.engine_pools import EnginePool, kill, slurm_options
+from tests.integration.nodes import picture, run
+from tests.integration.slurm_cluster import Slurm, cluster
+
+#: It ends when the file is there, and says each time that it begins.
+WAITS = """%%gpu
+import os, time
+open({log!r}, 'a').write('x')
+print('began')
+while not os.path.exists({gate!r}):
+    time.sleep(0.02)
+done = 'done'
+"""
+StartPool = Callable[..., EnginePool]
+OpenNotebook = Callable[[EnginePool], Notebook]
+
+
+@pytest.fixture
+def slurm() -> Iterator[Slurm]:
+    """A cluster of one's own: its nodes are taken and lost."""
+    with cluster() as made:
+        yield made
+
+
+@pytest.fixture
+def start_pool(slurm: Slurm, tmp_path: Path) -> Iterator[StartPool]:
+    with contextlib.ExitStack() as started:
+
+        def start(*options: str) -> EnginePool:
+            pool = EnginePool(tmp_path / "pool", *slurm_options(*options), environ=slurm.environ)
+            started.callback(lambda: kill(pool.agents()))  # of a node that Slurm has lost, it ends nothing
+            started.callback(pool.stop)
+            return pool
+
+        yield start
+
+
+@pytest.fixture
+def open_notebook(tmp_path: Path) -> Iterator[OpenNotebook]:
+    with contextlib.ExitStack() as opened:
+
+        def start(pool: EnginePool) -> Notebook:
+            notebook = Notebook({"BULLETIN_CONNECTION_FILE": str(pool.connection_file)}, tmp_path)
+            opened.callback(notebook.close)
+            return notebook
+
+        yield start
+
+
+class WaitingCell:
+    """A cell that runs until it is let go, and counts how often it began."""
+
+    def __init__(self, folder: Path, name: str = "") -> None:
+        self.gate, self.log = folder / f"gate{name}", folder / f"log{name}"
+        self.source = WAITS.format(gate=str(self.gate), log=str(self.log))
+
+    def until_begun(self, times: int) -> None:
+        until(lambda: self.log.exists() and self.log.read_text() == "x" * times, f"the cell to begin {times} times")
+
+
+def finish(notebook: Notebook, message: str, cell: WaitingCell) -> str:
+    """Let the cell end; what it showed."""
+    cell.gate.touch()
+    output = notebook.collect(message)
+    assert output.error is None, output.shown
+    assert notebook.value("done") == "'done'"
+    return output.shown
+
+
+def charged(pool: EnginePool) -> list[str]:
+    """How the runs of cells ended, and whether they were charged, by the ledger."""
+    lines = run("usage", "--folder", str(pool.folder), "--cells", "--csv").splitlines()
+    names = lines[0].split(",")
+    rows = [dict(zip(names, line.split(","), strict=False)) for line in lines[1:]]
+    return sorted(row["outcome"] for row in rows)
+
+
+def test_a_job_has_the_gpus_that_were_asked_for_and_its_agent_knows_when_it_ends(
+    slurm: Slurm, start_pool: StartPool, open_notebook: OpenNotebook
+) -> None:
+    pool = start_pool("--SlurmAgents.options=--comment=ours", "--SlurmAgents.partition=low")
+    output = open_notebook(pool).run("%%gpu\nprint(40 + 2)")
+    assert output.error is None, output.shown
+    (job,) = slurm.jobs("RUNNING")
+    shown = slurm.run("scontrol", "show", "job", job)
+    for words in ("Partition=low", "Comment=ours", "TimeLimit=01:00:00", "Requeue=0"):
+        assert words in shown
+    assert re.search(r"TresPerNode=gres[:/]gpu:1", shown), shown
+    seen = picture(pool.folder)
+    assert seen is not None
+    (slot,) = seen.slots
+    assert slot.drains_in_ms is not None
+    assert 50 * 60_000 < slot.drains_in_ms < 60 * 60_000
+
+
+def test_a_cell_that_no_job_could_hold_is_refused_with_words(
+    start_pool: StartPool, open_notebook: OpenNotebook, slurm: Slurm
+) -> None:
+    output = open_notebook(start_pool()).run("%%gpu --qos batch --time 2h\nprint(1)")
+    assert "is more than the" in output.shown
+    assert slurm.jobs() == []
+
+
+def test_a_cell_whose_job_is_cancelled_runs_again_in_another_and_is_charged_once(
+    slurm: Slurm, start_pool: StartPool, open_notebook: OpenNotebook, tmp_path: Path
+) -> None:
+    pool = start_pool()
+    notebook, cell = open_notebook(pool), WaitingCell(tmp_path)
+    message = notebook.start_until(cell.source, shows="began")
+    (job,) = slurm.jobs("RUNNING")
+    slurm.run("scancel", job)
+    cell.until_begun(2)
+    shown = finish(notebook, message, cell)
+    assert "The cell is run again from its beginning" in shown
+    assert charged(pool) == ["reclaimed", "returned"]
+    assert len(pool.registered()) == 1
+
+
+def test_a_preempted_job_costs_its_cell_a_requeue_and_slurms_own_reason_is_told(
+    slurm: Slurm, start_pool: StartPool, open_notebook: OpenNotebook, tmp_path: Path
+) -> None:
+    pool = start_pool("--SlurmAgents.partition=low")
+    notebook, cell = open_notebook(pool), WaitingCell(tmp_path)
+    message = notebook.start_until(cell.source, shows="began")
+    other = slurm.run("sbatch", "--parsable", "-p", "main", "-N", "2", "--exclusive", "-t", "30", "--wrap", "sleep 900")
+    notebook.wait_until("The cell is run again from its beginning")
+    notebook.wait_until("Slurm: the partition low has none free until about")
+    until(lambda: other in slurm.jobs("RUNNING"), "the other job to have the nodes")
+    slurm.run("scancel", other)
+    cell.until_begun(2)
+    finish(notebook, message, cell)
+
+
+def test_a_cell_on_a_node_that_slurm_lost_runs_again_elsewhere_and_its_first_process_ends(
+    slurm: Slurm, start_pool: StartPool, open_notebook: OpenNotebook, tmp_path: Path
+) -> None:
+    pool = start_pool()
+    notebook, cell = open_notebook(pool), WaitingCell(tmp_path)
+    message = notebook.start_until(cell.source, shows="began")
+    (job,) = slurm.jobs("RUNNING")
+    (agent,) = pool.agents()
+    before = [child for child in agent.children(recursive=True) if not child.children()]
+    slurm.kill_node(slurm.run("squeue", "-h", "-j", job, "-o", "%N"))
+    cell.until_begun(2)
+    until(lambda: not any(process.is_running() and process.status() != "zombie" for process in before), "its end")
+    assert "The cell is run again from its beginning" in finish(notebook, message, cell)
+
+
+def test_a_job_that_slurm_refuses_is_told_in_slurms_words(
+    start_pool: StartPool, open_notebook: OpenNotebook, slurm: Slurm
+) -> None:
+    pool = start_pool("--SlurmAgents.partition=nowhere")
+    notebook = open_notebook(pool)
+    notebook.start_until("%%gpu --max-wait 60s\nprint(1)", shows="Slurm refused the job: ")
+    assert slurm.jobs() == []
+    assert pool.registered() == set()
