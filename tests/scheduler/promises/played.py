@@ -132,11 +132,6 @@ class Day:
         """Compute the longest first wait of several."""
         return max(map(self.wait, sessions))
 
-    def last_wait(self, session: str) -> float:
-        """Compute how long its last request waited; infinity if it still does."""
-        asked, granted = self.asked(session)[-1], self.grants(session)
-        return granted[-1] - asked if granted and granted[-1] >= asked else float("inf")
-
     def taken(self, session: str) -> list[tuple[float, act.Action]]:
         """List when a running cell of a notebook was taken back, each once."""
         found: dict[LeaseId, tuple[float, act.Action]] = {}
