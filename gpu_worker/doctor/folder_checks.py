@@ -6,13 +6,13 @@ import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import msgspec
-
+from bulletin.errors import BadConfig
 from bulletin.wire import keys
 from gpu_worker.config import account_name
 from gpu_worker.doctor.diagnosis import Diagnosis
-from gpu_worker.doctor.file_owners import is_closed, is_there
+from gpu_worker.doctor.file_owners import is_closed, is_there, read_keys
 from gpu_worker.doctor.pool_setup import PoolSetup
 
 #: What keys and secrets lie in.
@@ -116,7 +116,7 @@ def _owner_of(folder: Path) -> int | None:
 
 
 def _read(path: Path) -> Iterator[Diagnosis]:
-    kinds = {
+    kinds: dict[str, Any] = {
         "pool.json": keys.PoolFile,
         "node.json": keys.NodeFile,
         "nodes.json": keys.NodesFile,
@@ -126,11 +126,11 @@ def _read(path: Path) -> Iterator[Diagnosis]:
     if path.name not in kinds:
         return
     try:
-        msgspec.json.decode(path.read_bytes(), type=kinds[path.name])
-    except msgspec.MsgspecError as error:
+        read_keys(path, kinds[path.name])
+    except BadConfig as error:
         yield Diagnosis(
             check="file-broken",
-            what=f"{path} is not a file of Bulletin ({error}).",
+            what=str(error),
             why="The pool does not start with it.",
             remedy="Take it from a backup; or remove it and start the pool, after which all nodes need new files, and "
             "all servers are to be started again.",

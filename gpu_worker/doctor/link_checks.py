@@ -9,7 +9,7 @@ from bulletin.wire import keys, messages as wire
 from gpu_worker.console import client
 from gpu_worker.doctor.broker_probe import shake_hands
 from gpu_worker.doctor.diagnosis import Diagnosis
-from gpu_worker.doctor.file_owners import is_there
+from gpu_worker.doctor.file_owners import is_there, read_keys
 from gpu_worker.doctor.hub_api import HubApi
 from gpu_worker.doctor.pool_setup import PoolSetup
 from gpu_worker.reachability import find_obstacle
@@ -35,9 +35,7 @@ def check_pool(setup: PoolSetup, hub: HubApi) -> Iterator[Diagnosis]:
     if (public := _read_public(setup)) is not None:
         yield public
     try:
-        answer = client.ask(client.find_pool(settings.folder, is_named=True, environ={}), wire.Look())
-    except BadConfig:
-        return  # another user's, or told by the check of files
+        answer = client.ask(_connect(setup), wire.Look())
     except BulletinError as error:
         yield Diagnosis(
             check="pool-silent",
@@ -48,6 +46,13 @@ def check_pool(setup: PoolSetup, hub: HubApi) -> Iterator[Diagnosis]:
         return
     if isinstance(answer, wire.Picture):
         yield from _judge(answer)
+
+
+def _connect(setup: PoolSetup) -> keys.Connection:
+    """Make the connection of the pool's own user, whose file this user may read."""
+    file = setup.read_pool_file()
+    assert file is not None, "its broker was found by it"
+    return keys.Connection(address=file.kernel_address, public_key=file.keys.public, token=file.token)
 
 
 def _judge(picture: wire.Picture) -> Iterator[Diagnosis]:
@@ -109,7 +114,7 @@ def _check_membership(setup: PoolSetup) -> Iterator[Diagnosis]:
             remedy="Remove pool.json on a node of a pool elsewhere; node.json where the broker runs.",
         )
     try:
-        file = keys.read_private(path, keys.NodeFile)
+        file = read_keys(path, keys.NodeFile)
     except (OSError, BadConfig):
         return  # the check of files says it
     if obstacle := asyncio.run(find_obstacle(file.broker_address)):

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import msgspec
 
+from bulletin.errors import BadConfig
 from bulletin.hub_facts import HubFacts
 from bulletin.wire import keys
 from gpu_worker.config import PoolSettings
 from gpu_worker.doctor.broker_probe import is_broker
-from gpu_worker.doctor.file_owners import is_there
+from gpu_worker.doctor.file_owners import is_there, read_keys
 
 
 class PoolSetup(msgspec.Struct, kw_only=True, dict=True):
@@ -37,8 +38,8 @@ class PoolSetup(msgspec.Struct, kw_only=True, dict=True):
     def read_pool_file(self) -> keys.PoolFile | None:
         """Read what the broker keeps; None where no broker has run here, or this user may not read it."""
         try:
-            return keys.read_private(self.settings.pool_file, keys.PoolFile)
-        except Exception:  # noqa: BLE001  another check says what is wrong with it
+            return read_keys(self.settings.pool_file, keys.PoolFile)
+        except (OSError, BadConfig):  # another check says what is wrong with it
             return None
 
     @cached_property

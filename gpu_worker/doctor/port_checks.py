@@ -5,8 +5,11 @@ import os
 import socket
 from collections.abc import Iterator
 
+from bulletin.errors import BadConfig
+from bulletin.wire import keys
 from gpu_worker.config import LOCALHOST
 from gpu_worker.doctor.diagnosis import Diagnosis
+from gpu_worker.doctor.file_owners import read_keys
 from gpu_worker.doctor.hub_api import HubApi
 from gpu_worker.doctor.pool_setup import PoolSetup
 from gpu_worker.node_registry import NodeRegistry
@@ -58,8 +61,8 @@ def check_reach(setup: PoolSetup) -> Iterator[Diagnosis]:
     if setup.is_node:
         return
     try:
-        nodes = NodeRegistry(settings.folder).read()
-    except Exception:  # noqa: BLE001  the check of private files says it
+        nodes = read_keys(NodeRegistry(settings.folder).path, keys.NodesFile).nodes
+    except (OSError, BadConfig):  # there is none, or the check of private files says what is wrong with it
         nodes = ()
     host = settings.host or LOCALHOST
     if nodes and is_loopback(host):

@@ -60,9 +60,11 @@ def init(*words: str) -> str:
 
 
 @contextlib.contextmanager
-def started(hub: Hub) -> Iterator[Hub]:
+def started(hub: Hub, pool: Path) -> Iterator[Hub]:
+    """Start a hub, and wait until servers can be told where its pool is."""
     try:
         hub.start()
+        until((pool / "public.json").exists, "the pool to be up")
         yield hub
     finally:
         hub.stop()
@@ -75,7 +77,7 @@ def test_on_a_workstation_anybody_with_the_password_computes(tmp_path: Path) -> 
     file = out / "jupyterhub_config.py"
     assert f"bulletin doctor --hub={file}" in said
     assert examine("--hub", file).wrong == []
-    with started(Hub(tmp_path, AS_WRITTEN.format(file=str(file)))) as hub:
+    with started(Hub(tmp_path, AS_WRITTEN.format(file=str(file))), out / "pool") as hub:
         hub.start_server("ann")
         with Kernel(hub, "ann") as kernel:
             assert kernel.run("%%gpu\nanswer = 6 * 7") is not None
@@ -96,7 +98,7 @@ def test_on_a_server_each_user_computes_as_their_unix_user() -> None:
         under = in_mount_namespace([*with_readable_python(folder), *users])
         file = out / "jupyterhub_config.py"
         assert set(examine("--hub", file, under=under).wrong) <= {"environment-foreign"}, "the checkout's own"
-        with started(Hub(folder, AS_WRITTEN.format(file=str(file)), under)) as hub:
+        with started(Hub(folder, AS_WRITTEN.format(file=str(file)), under), folder / "pool") as hub:
             hub.start_server("alice")
             with Kernel(hub, "alice") as kernel:
                 assert kernel.run("%%gpu\n!id -un").strip() == "alice"

@@ -385,3 +385,11 @@ def test_what_an_agent_must_give_and_cannot_is_named_and_else_only_advised(folde
     assert "Pool.require lists it" in examined.says("memory-limit")
     hub = {"JUPYTERHUB_API_URL": "http://127.0.0.1:1/hub/api", "JUPYTERHUB_API_TOKEN": "t"}
     assert examine("--folder", folder, SHARED, **hub).found["memory-limit"]["level"] == "advice"
+
+
+@as_root
+def test_root_looks_at_the_pool_of_another_user(pool: PoolProcess) -> None:
+    for path in (pool.folder, *pool.folder.iterdir()):
+        os.chown(path, 12345, 12345)
+    examined = examine("--folder", pool.folder, SHARED)
+    assert (examined.status, examined.found) == (0, {})
