@@ -28,7 +28,7 @@ from bulletin.wire.messages import (
     ListFolder,
     StoreFile,
 )
-from bulletin_magic.connection.contained_paths import OWN_PREFIX, PathEscapes, open_parent
+from bulletin_magic.connection.contained_paths import OWN_PREFIX, PathEscapes, open_parent, split
 from bulletin_magic.connection.folder_listing import FolderLimits, list_folder
 
 _BLOCK = 2**20
@@ -89,7 +89,7 @@ class FolderServer:
 
     def serve(self, folder: str) -> None:
         """Serve a folder to a cell that another notebook ran in it."""
-        self.folders.setdefault(folder, None)
+        self.folders.setdefault(folder, False)
 
     def on_found(self, found: FolderFound) -> None:
         """Take in whether the node shares a folder."""
@@ -112,7 +112,7 @@ class FolderServer:
         if isinstance(message, FolderFound | EnvironmentFound):
             return None
         try:
-            if message.root not in self.folders:
+            if self.folders.get(message.root, True) is True:  # not one of a cell's, or one that the node has itself
                 return FolderReply(number=message.number, problem=_NOT_SERVED, is_served=False), ()
             match message:
                 case ListFolder():
@@ -147,6 +147,8 @@ class FolderServer:
         return reply, () if digest == message.digest else (blob,)
 
     def _fetch(self, message: FetchFile) -> Answer:
+        if any(step.startswith(".") for step in split(message.path)[:-1]):
+            raise PathEscapes(f"{message.path} is in a hidden folder, and these do not follow cells")
         with open_parent(message.root, message.path) as (parent, name):
             descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
         try:

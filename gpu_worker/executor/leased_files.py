@@ -11,11 +11,12 @@ import fcntl
 import os
 import signal
 import struct
+import threading
 from pathlib import Path
 
 _SIGNAL = signal.SIGRTMIN + 1
-#: fcntl(2) has it, and Python has no name for it.
-_F_SETSIG = 10
+#: fcntl(2) has them, and Python has no names for them. Signals go to one thread: in others they are not blocked.
+_F_SETSIG, _F_SETOWN_EX, _F_OWNER_TID = 10, 15, 0
 #: Of struct signalfd_siginfo: its size, and where the signal and the descriptor are.
 _INFO_BYTES, _AT_NUMBER, _AT_DESCRIPTOR = 128, 0, 20
 _BREAK_TIME = Path("/proc/sys/fs/lease-break-time")
@@ -24,7 +25,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class LeasedFiles:
-    """Holds leases, and tells which of them somebody waits for. One for a process, used by its main thread."""
+    """Holds leases, and tells which of them somebody waits for. One for a process, used by one thread."""
 
     def __init__(self) -> None:
         """Begin to listen: signals of leases are read from `descriptor` from now on, and do nothing else."""
@@ -35,6 +36,7 @@ class LeasedFiles:
         self.descriptor = _libc.signalfd(-1, ctypes.byref(mask), os.O_NONBLOCK | os.O_CLOEXEC)
         if self.descriptor < 0:
             raise OSError(ctypes.get_errno(), "signalfd")
+        self._owner = struct.pack("=ii", _F_OWNER_TID, threading.get_native_id())
         self._held: set[int] = set()
 
     @property
@@ -48,6 +50,7 @@ class LeasedFiles:
     def hold(self, descriptor: int) -> bool:
         """Take a lease on an open file that nobody else has open. False where the file system has none."""
         try:
+            fcntl.fcntl(descriptor, _F_SETOWN_EX, self._owner)
             fcntl.fcntl(descriptor, _F_SETSIG, _SIGNAL)
             fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK)
         except OSError:

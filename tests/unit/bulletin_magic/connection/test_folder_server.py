@@ -110,6 +110,21 @@ def test_a_folder_that_no_cell_ran_in_is_not_served(site: Site) -> None:
     assert data == b""
 
 
+def test_a_folder_that_the_node_has_itself_is_not_served(site: Site) -> None:
+    (site.folder / "x").write_text("x")
+    assert site.fetch("x")[1] == b"x"
+    site.server.answer(FolderFound(root=str(site.folder), is_shared=True), ())
+    assert site.fetch("x")[0].is_served is False
+
+
+def test_what_is_in_hidden_folders_is_not_served(site: Site) -> None:
+    (site.folder / ".ssh").mkdir()
+    (site.folder / ".ssh" / "id").write_text("secret")
+    reply, data = site.fetch(".ssh/id")
+    assert "is in a hidden folder" in reply.problem
+    assert data == b""
+
+
 @pytest.mark.parametrize("step", ["file", "folder"])
 def test_no_link_leads_out(site: Site, step: str) -> None:
     (site.folder / "link").symlink_to(site.secret if step == "file" else site.outside)
