@@ -40,7 +40,7 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
     serves_hub: bool = False
 
 
-class NodeFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class NodeFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What the agent of a registered node needs of its pool, and nothing by which it could be another part of it."""
 
     #: As the pool knows the node.
@@ -53,7 +53,7 @@ class NodeFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     serves_hub: bool = True
 
 
-class RegisteredNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RegisteredNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A node of another host whose agent may come."""
 
     #: An engine has registered it, and starts and ends its agent: it is not missed where it is not there.

@@ -47,7 +47,7 @@ class BrokerLink:
         self._is_known = False
         #: What a broker that does not know this agent yet could not be told, in order.
         self._unsaid: list[wire.Message] = []
-        self._heard_ms = now_ms()
+        self._heard_ms = self._accepted_ms = now_ms()
         #: Why the broker does not take this agent, in its own words; and whether the log has it that it does.
         self._refusal, self._is_said_accepted = "", False
         self._logged = "", 0
@@ -63,9 +63,9 @@ class BrokerLink:
         )
 
     @property
-    def silent_ms(self) -> int:
-        """For how long the broker has not been heard."""
-        return now_ms() - self._heard_ms
+    def alone_ms(self) -> int:
+        """For how long this agent has been none of a pool's: its broker is silent, or refuses it."""
+        return now_ms() - self._accepted_ms
 
     async def run(self, obey: Callable[[wire.ToAgent], Awaitable[None]]) -> None:
         """Register, then pass each command to `obey`, until cancelled.
@@ -110,7 +110,9 @@ class BrokerLink:
                 case wire.Malformed() if not self._is_known:
                     self._refusal = _WRONG_PORT
                     self._log_problem(_WRONG_PORT)
-                case wire.Pong() | wire.Malformed():
+                case wire.Pong():
+                    self._accepted_ms = self._heard_ms
+                case wire.Malformed():
                     pass
                 case _:
                     await obey(message)

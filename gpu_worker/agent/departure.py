@@ -50,7 +50,7 @@ class Departure:
     def _is_time(self) -> bool:
         """Tell whether the agent is to leave though nobody said so: its host's time ends, or it is alone."""
         alone_ms = self._settings.leave_alone_ms
-        if alone_ms and self._broker.silent_ms > alone_ms:
+        if alone_ms and self._broker.alone_ms > alone_ms:
             return all(session.cells.running is None for session in self._sessions.running.values())
         return self.leaves_in_ms == 0
 

@@ -11,10 +11,8 @@ from gpu_worker.engines.agent_jobs import JobState, JobStatus
 
 #: After a start that came to nothing the next one waits for so long: at first, and at last.
 _FIRST_BACK_OFF_MS, _LONGEST_BACK_OFF_MS = 5_000, 300_000
-#: An agent that the broker knows no more, and of which nobody else can say, is given up after so long.
+#: An agent that the broker knows no more is given up after so long: one that was started again hears it before.
 _LOST_MS = 30_000
-#: An agent that leaves and that the broker does not know has ended, but a broker that was started again hears it soon.
-_HEARD_AGAIN_MS = 10_000
 #: What was not heard is said again after so long.
 _AGAIN_MS = 10_000
 _MISSING = JobState(JobStatus.UNKNOWN)
@@ -37,7 +35,8 @@ class FleetAgent(msgspec.Struct):
     started_ms: int
     stage: Stage = Stage.STARTING
     running_since_ms: int | None = None  #: when its job was first seen to run
-    seen_ms: int = 0  #: when the broker knew it last
+    #: Since when the broker does not know it, though it did, or an earlier engine says so.
+    missing_since_ms: int | None = None
     idle_since_ms: int | None = None  #: since when it has no cell
     stopped_ms: int | None = None  #: when its end was asked for last
 
@@ -109,6 +108,7 @@ class Fleet:
         loads = {load.node: load for load in nodes}
         forgotten: list[Action] = []
         for agent in list(self.agents.values()):
+            self._note_missing(agent, is_there=agent.node in loads, now_ms=now_ms)
             state = jobs.get(agent.node, _MISSING)
             if state.status is JobStatus.OVER or self._is_gone(agent, loads, state, now_ms):
                 forgotten.append(self._forget(agent, state, now_ms))
@@ -134,10 +134,19 @@ class Fleet:
         """Tell whether an agent is to be given up of whose job nobody can say anything."""
         if state.status is not JobStatus.UNKNOWN or agent.node in loads:
             return False
-        if agent.stopped_ms is not None:
-            return True
-        is_late = now_ms - max(agent.seen_ms, agent.started_ms) > _LOST_MS
-        return is_late and agent.stage is not Stage.STARTING  # who starts has its time to come
+        return agent.stopped_ms is not None or self._is_lost(agent, now_ms)
+
+    @staticmethod
+    def _note_missing(agent: FleetAgent, *, is_there: bool, now_ms: int) -> None:
+        if is_there or agent.stage is Stage.STARTING:  # who starts has its time to come
+            agent.missing_since_ms = None
+        elif agent.missing_since_ms is None:
+            agent.missing_since_ms = now_ms
+
+    @staticmethod
+    def _is_lost(agent: FleetAgent, now_ms: int) -> bool:
+        """Tell whether the broker has answered for so long without the agent that it will not come back."""
+        return agent.missing_since_ms is not None and now_ms - agent.missing_since_ms > _LOST_MS
 
     def _forget(self, agent: FleetAgent, state: JobState, now_ms: int) -> ForgetNode:
         del self.agents[agent.node]
@@ -151,7 +160,7 @@ class Fleet:
             agent.running_since_ms = now_ms
         if load is None:
             return
-        agent.seen_ms, self._node_slots = now_ms, max(load.slots, 1)
+        self._node_slots = max(load.slots, 1)
         if agent.stage is Stage.STARTING:
             agent.stage = Stage.THERE
             self._failures, self._next_start_ms, self.problem = 0, 0, ""
@@ -196,12 +205,12 @@ class Fleet:
     # --- fewer
 
     def _end_left(self, loads: Mapping[str, NodeLoad], now_ms: int) -> list[Action]:
-        """End the agents that leave and have nothing any more."""
+        """End the agents that leave and have nothing any more, and those whose jobs go on without them."""
         actions: list[Action] = []
-        for agent in self._at(Stage.LEAVING):
+        for agent in [*self._at(Stage.LEAVING), *self._at(Stage.THERE)]:
             load = loads.get(agent.node)
-            is_gone = load is None and now_ms - agent.seen_ms > _HEARD_AGAIN_MS
-            if is_gone or (load is not None and not load.used + load.hot):
+            is_empty = load is not None and not load.used + load.hot
+            if (agent.stage is Stage.LEAVING and is_empty) or self._is_lost(agent, now_ms):
                 actions += self._stop(agent, now_ms)
         return actions
 

@@ -58,7 +58,8 @@ class SlurmJobs:
             ["sbatch", "--parsable", "--no-requeue", *words, *settings.options], script=self.write_script(ticket)
         )
         if said.status:
-            raise CannotStartAgent(f"Slurm refused the job: {said.problem}")
+            problem = said.problem.removeprefix("sbatch: ").removeprefix("error: ")
+            raise CannotStartAgent(f"Slurm refused the job: {problem}")
         job = said.output.strip().partition(";")[0]
         self._log.info("job submitted", node=ticket.node, job=job)
         return job

@@ -116,7 +116,7 @@ def test_nothing_starts_that_could_not_end_before_the_host_is_taken_away(
 
 
 def test_an_agent_is_gone_before_its_host_is(broker: nodes.Part, start_agent: Callable[..., nodes.Part]) -> None:
-    agent = start_agent(f"--Pool.ends_at={time.time() + 6}", "--Pool.leave_grace=1")
+    agent = start_agent(f"--Pool.ends_at={time.time() + 15}", "--Pool.leave_grace=1")
     assert agent.process.wait(60) == 128 + signal.SIGTERM
     broker.until_said("agent left")
 
@@ -124,6 +124,6 @@ def test_an_agent_is_gone_before_its_host_is(broker: nodes.Part, start_agent: Ca
 def test_an_agent_that_an_engine_started_does_not_outlive_its_broker_for_long(
     broker: nodes.Part, start_agent: Callable[..., nodes.Part]
 ) -> None:
-    agent = start_agent("--Pool.leave_alone=1")
+    agent = start_agent("--Pool.leave_alone=3")
     broker.stop()
     assert agent.process.wait(60) == 128 + signal.SIGTERM

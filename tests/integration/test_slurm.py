@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.integration.conftest import Notebook, until
@@ -66,6 +67,12 @@ class WaitingCell:
 
     def until_begun(self, times: int) -> None:
         until(lambda: self.log.exists() and self.log.read_text() == "x" * times, f"the cell to begin {times} times")
+
+
+def is_executor(process: psutil.Process) -> bool:
+    """Whether a process was forked from a zygote."""
+    parent = process.parent()
+    return parent is not None and all("gpu_worker.executor" in one.cmdline() for one in (process, parent))
 
 
 def finish(notebook: Notebook, message: str, cell: WaitingCell) -> str:
@@ -132,7 +139,8 @@ def test_a_preempted_job_costs_its_cell_a_requeue_and_slurms_own_reason_is_told(
     pool = start_pool("--SlurmAgents.partition=low")
     notebook, cell = open_notebook(pool), WaitingCell(tmp_path)
     message = notebook.start_until(cell.source, shows="began")
-    other = slurm.run("sbatch", "--parsable", "-p", "main", "-N", "2", "--exclusive", "-t", "30", "--wrap", "sleep 900")
+    taking = ("-p", "main", "-N", "2", "--exclusive", "-t", "30", "-o", "/dev/null", "--wrap", "sleep 900")
+    other = slurm.run("sbatch", "--parsable", *taking)
     notebook.wait_until("The cell is run again from its beginning")
     notebook.wait_until("Slurm: the partition low has none free until about")
     until(lambda: other in slurm.jobs("RUNNING"), "the other job to have the nodes")
@@ -149,10 +157,10 @@ def test_a_cell_on_a_node_that_slurm_lost_runs_again_elsewhere_and_its_first_pro
     message = notebook.start_until(cell.source, shows="began")
     (job,) = slurm.jobs("RUNNING")
     (agent,) = pool.agents()
-    before = [child for child in agent.children(recursive=True) if not child.children()]
+    (executor,) = [child for child in agent.children(recursive=True) if is_executor(child)]
     slurm.kill_node(slurm.run("squeue", "-h", "-j", job, "-o", "%N"))
     cell.until_begun(2)
-    until(lambda: not any(process.is_running() and process.status() != "zombie" for process in before), "its end")
+    until(lambda: not executor.is_running(), "the process of the first run to end, on the host that Slurm has lost")
     assert "The cell is run again from its beginning" in finish(notebook, message, cell)
 
 

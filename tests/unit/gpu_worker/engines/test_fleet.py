@@ -255,7 +255,23 @@ def test_where_nobody_else_can_say_the_brokers_word_counts() -> None:
     bench.jobs["n1"] = JobState(JobStatus.UNKNOWN)
     del bench.nodes["n1"]
     assert bench.step(29_000) == [], "the broker may have been started again"
+    bench.step(29_000)
     assert ForgetNode("n1", "") in bench.step(2_000)
+
+
+def test_a_job_whose_agent_the_broker_has_lost_is_ended_but_not_while_the_broker_was_away() -> None:
+    bench = Bench(min_nodes=1)
+    bench.step()
+    bench.come("n1", used=1)
+    bench.step(1_000)
+    here = bench.nodes.pop("n1")
+    assert bench.step(60 * MINUTE) == [], "the broker answers again, and agents come back in a moment"
+    assert bench.step(29_000) == []
+    bench.nodes["n1"] = here
+    assert bench.step(1_000) == []
+    del bench.nodes["n1"]
+    bench.step(1_000)
+    assert StopAgent("n1") in bench.step(31_000)
 
 
 def test_what_an_admin_drains_is_ended_when_it_is_empty_and_not_drained_again() -> None:
