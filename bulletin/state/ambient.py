@@ -109,7 +109,7 @@ def prepare(found: Ambient, *, is_overlay: bool) -> None:
 def surround(found: Ambient, *, is_overlay: bool) -> None:
     """Set the folder, the arguments and the environment."""
     folder = found.get("folder")
-    if folder is not None and folder != working_folder.find():
+    if folder is not None:
         with contextlib.suppress(OSError):  # a folder that is not on this machine
             working_folder.enter(folder)
     if "argv" in found and found["argv"] != sys.argv:

@@ -36,7 +36,7 @@ class FolderKeeper:
         self._leases = LeasedFiles()
         self._transfers = FolderTransfers(FolderRequests(link))
         self._mirrors: dict[str, FolderMirror] = {}
-        #: Folders that do not follow cells, of which their user has been told.
+        #: What its user has been told of folders that do not follow cells.
         self._told: set[str] = set()
 
     def serve(self) -> None:
@@ -86,17 +86,25 @@ class FolderKeeper:
     def _bring(self, order: Order) -> Done:
         refused: dict[str, str] = {}
         for mirror in self._mirrors.values():
-            entries = self._transfers.list_folder(mirror)
+            try:
+                entries = self._transfers.list_folder(mirror)
+            except OSError as error:  # it is gone, say: a cell that runs elsewhere does not mind
+                entries = None
+                self._tell_once(f"The folder cannot be read in the notebook: {error}.")
             if entries is not None:
                 self._transfers.fill_all(mirror, mirror.update(entries))
             self._transfers.fill_all(mirror, mirror.large_files(order.names, _LARGE_BYTES))
             refused.update({str(mirror.path(path)): why for path, why in mirror.refused.items()})
-            for path, why in mirror.folders.items():
-                if why and path not in self._told:  # a program that lists it finds it empty
-                    self._told.add(path)
-                    self._transfers.note(f"{why}.")
+            for why in mirror.folders.values():
+                if why:  # a program that lists it finds it empty
+                    self._tell_once(f"{why}.")
         some = dict(list(refused.items())[:MOST_SENTENCES])
         return Done(order.number, notes=self._take_notes(), refused=some)
+
+    def _tell_once(self, sentence: str) -> None:
+        if sentence not in self._told:
+            self._told.add(sentence)
+            self._transfers.note(sentence)
 
     def _take_notes(self) -> tuple[str, ...]:
         notes, self._transfers.notes = self._transfers.notes, []

@@ -175,7 +175,7 @@ def test_the_folder_looks_as_it_does_in_the_notebook(notebook: Notebook, folder:
     here = notebook.run(look)
     assert here.error is None, here.shown
     assert gpu(notebook, look).stream() == here.stream()
-    assert gpu(notebook, "!./run.sh $PWD").stream().startswith("ran with /")
+    assert gpu(notebook, "!./run.sh here").stream().startswith("ran with here")
 
 
 def test_what_a_cell_writes_and_removes_is_so_in_the_notebooks_folder(notebook: Notebook, folder: Path) -> None:
@@ -263,6 +263,40 @@ def test_the_working_folder_follows_both_ways(notebook: Notebook, folder: Path) 
         assert notebook.value("os.getcwd()") == repr(str(folder))
     finally:
         notebook.run(f"os.chdir({str(folder)!r})")
+
+
+def test_a_folder_whose_name_is_no_text_holds_up_no_cell(notebook: Notebook, folder: Path) -> None:
+    notebook.run("import os; os.mkdir(b'\\xff'); os.chdir(b'\\xff')")
+    try:
+        assert gpu(notebook, "print(1)").stream() == "1\n"
+    finally:
+        notebook.run(f"os.chdir({str(folder)!r})")
+
+
+def test_a_cell_goes_up_from_the_folder_that_its_session_began_in(notebook: Notebook, folder: Path) -> None:
+    (folder / "sub").mkdir()
+    (folder / "above.txt").write_text("above")
+    notebook.run("%gpu reset")
+    notebook.run("import os; os.chdir('sub')")
+    try:
+        gpu(notebook, "import os\nos.chdir('..')")
+        assert notebook.value("os.getcwd()") == repr(str(folder))
+        assert gpu(notebook, "print(open('above.txt').read())").stream() == "above\n"
+    finally:
+        notebook.run(f"os.chdir({str(folder)!r})")
+
+
+def test_a_folder_that_is_gone_holds_up_no_cell_that_runs_elsewhere(notebook: Notebook, folder: Path) -> None:
+    (folder / "gone").mkdir()
+    notebook.run("%gpu reset")
+    notebook.run("import os; os.chdir('gone')")
+    try:
+        gpu(notebook, "print(1)")
+    finally:
+        notebook.run(f"os.chdir({str(folder)!r})")
+    (folder / "gone").rmdir()
+    (folder / "x.txt").write_text("x")
+    assert gpu(notebook, "print(open('x.txt').read())").stream() == "x\n"
 
 
 def test_a_file_of_another_folder_is_found_too(
