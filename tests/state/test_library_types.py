@@ -312,3 +312,21 @@ def test_a_value_of_threads_is_made_in_each_with_what_it_was_made_with(pickled: 
     assert pickled.gpu(f"import threading\n{other}own.names, seen").extra["result"] == (["a", "b"], [(3, ["a"])])
     pickled.gpu("own.depth = 4")
     assert pickled.local(f"{other}own.depth, seen") == (4, [(3, ["a"])])
+
+
+def test_what_runs_the_notebooks_process_stays_there_and_all_else_goes(library: Notebook) -> None:
+    pytest.importorskip("ipykernel")
+    library.local(
+        "import zmq\nfrom ipykernel.iostream import IOPubThread, OutStream\n"
+        "from jupyter_client.session import Session\n"
+        "from tornado.ioloop import IOLoop\nloop = IOLoop(make_current=False)\n"
+        "thread = IOPubThread(zmq.Context.instance().socket(zmq.PUB))\n"
+        "stream, count = OutStream(Session(), thread, 'stdout', watchfd=False), 1"
+    )
+    library.gpu(
+        "count += 1\n"
+        "homes = {type(globals().get(name)).__module__.partition('.')[0] for name in ('loop', 'thread')}\n"
+        "are_there = not homes.isdisjoint({'tornado', 'ipykernel'})"
+    )
+    assert library.local("count, are_there") == (2, False)
+    assert library.local("stream.pub_thread is thread, loop.close()") == (True, None)

@@ -23,6 +23,8 @@ def is_stream(kind: type) -> bool:
 def reduce_stream(encoder: Encoding, file: Any) -> Reduced:
     """Reduce a standard stream to its name, and what is of the same type but is none as `family_of_io` says."""
     name = next((name for name in _STREAMS if getattr(sys, name) is file), "")
+    if not name and type(file).__module__ == "ipykernel.iostream" and file.name in _STREAMS:
+        name = file.name  # it writes where the one does that has taken its place
     if name:
         return standard_stream, (RECEIVER, name)
     reducer = family_of_io(type(file)) if type(file).__module__ == "_io" else None

@@ -251,6 +251,18 @@ def reduce_shell(_: Encoding, shell: Any) -> Reduced:
     return (find_shell, (RECEIVER,)) if shell_of_cells() is shell else refuse(shell)
 
 
+def is_of_kernel(kind: type) -> bool:
+    """Tell whether a type is of what runs a notebook's process: the kernel, its threads and their loops."""
+    loops: Any = sys.modules.get("tornado.ioloop")
+    is_loop = hasattr(loops, "IOLoop") and issubclass(kind, loops.IOLoop)
+    return is_loop or str(kind.__module__).startswith("ipykernel.")
+
+
+def refuse_part_of_kernel(_: Encoding, part: Any) -> Reduced:
+    """Raise Unpicklable: with one part all would go along, and a second kernel would be made where a cell runs."""
+    return refuse(part)
+
+
 def find_shell(transaction: LoadTransaction) -> Any:
     """Return the shell that runs the cells of this side."""
     transaction.take_existing()
@@ -261,6 +273,8 @@ def of_family(kind: type) -> Callable[[Encoding, Any], Reduced] | None:
     """Choose the reducer for a shell, a logger, a module, a part of `argparse`, a constant of torch; else None."""
     if is_shell(kind):
         return reduce_shell
+    if is_of_kernel(kind):
+        return refuse_part_of_kernel
     if issubclass(kind, logging.Logger):
         return reduce_logger
     if is_of_argparse(kind):
