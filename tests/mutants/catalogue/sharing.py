@@ -181,9 +181,17 @@ SHARING = (
         "older-cell-goes-instead",
         "placement/reclaim.py",
         "VictimSelection._is_spared",
-        "does and one.since_ms > lease.since_ms",
+        "one.since_ms > lease.since_ms and self._would_do(one)",
         "False",
         "until a cell that went for a share may go again no older one of its user goes",
+    ),
+    (
+        "who-went-lately-would-do-whatever-is-asked",
+        "placement/reclaim.py",
+        "VictimSelection._would_do",
+        "has_cpus and shape.wants.memory_bytes <= node.memory_bytes - sum(one.memory_bytes for one in staying)",
+        "True",
+        "where that one would do",
     ),
     (
         "who-has-not-waited-hides-the-like",
