@@ -41,9 +41,8 @@ def would_be_lent(state: State, request: Request, gone: Iterable[Lease]) -> bool
     request is at home they keep nothing from it.
     """
     account, shape, gone = state.accounts.of(request.project), request.entry.shape, list(gone)
-    if not state.accounts.has_lenders or (
-        gone and all(state.pools.covers(one.pool, account, shape.cost) for one in gone)
-    ):
+    is_home = bool(gone) and all(state.pools.covers(one.pool, account, shape.cost) for one in gone)
+    if is_home or not state.accounts.has_lenders:
         return True
     uses = [(lease.project, lease.user, lease.qos, lease.cost) for lease in gone]
     for use in uses:
