@@ -11,17 +11,16 @@ from gpu_worker.config import Pool
 
 
 def environ_of_zygote(folder: Path, *, has_strangers: bool) -> dict[str, str]:
-    settings = Pool(folder=str(folder), slots=1).settings()
+    """Start one whose interpreter writes down what it was started with, and ends."""
+    python, written = folder / "python", folder / "environ"
+    python.write_text(f"#!/bin/sh\nexec env -0 > {written}\n")
+    python.chmod(0o755)
+    settings = Pool(folder=str(folder), slots=1, environments={DEFAULT_ENVIRONMENT: str(python)}).settings()
     ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, its:
         zygotes = OwnZygotes(settings, AgentId("a"), has_strangers=has_strangers)
-        process = zygotes.spawn(DEFAULT_ENVIRONMENT, its.fileno(), is_to_preload=False)
-        try:
-            lines = Path(f"/proc/{process.pid}/environ").read_text().split("\0")
-        finally:
-            process.kill()
-            process.wait()
-    return dict(line.split("=", 1) for line in lines if line)
+        assert zygotes.spawn(DEFAULT_ENVIRONMENT, its.fileno(), is_to_preload=False).wait() == 0
+    return dict(line.split("=", 1) for line in written.read_text().split("\0") if line)
 
 
 def test_strangers_see_of_the_agents_environment_what_is_known_to_be_harmless(
