@@ -174,8 +174,7 @@ class FolderMirror:
         """Take a file away that a cell has not changed; its content is kept, in case it comes again."""
         target = self.path(path)
         if file.descriptor >= 0:
-            self._leases.release(file.descriptor)
-            os.close(file.descriptor)
+            self._leases.close(file.descriptor)
             file.descriptor = -1
             is_unchanged = (now := _signature(target)) is not None and now.inode == file.inode
         else:
@@ -237,8 +236,7 @@ class FolderMirror:
 
     def _let_go(self, file: MirroredFile) -> None:
         descriptor, file.descriptor = file.descriptor, -1
-        self._leases.release(descriptor)
-        os.close(descriptor)
+        self._leases.close(descriptor)
 
     # --- as cells have made it
 

@@ -58,12 +58,13 @@ class LeasedFiles:
         self._held.add(descriptor)
         return True
 
-    def release(self, descriptor: int) -> None:
-        """Give a lease up: whoever waits to open the file goes on."""
-        if descriptor in self._held:
-            self._held.remove(descriptor)
-            with contextlib.suppress(OSError):
-                fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    def close(self, descriptor: int) -> None:
+        """Close a file, and so give up the lease on it, if there is one: whoever waits to open it goes on.
+
+        Both at once: a program that is to be executed must not find somebody who may still write to it (ETXTBSY).
+        """
+        self._held.discard(descriptor)
+        os.close(descriptor)
 
     def take_broken(self) -> list[int]:
         """Return the descriptors of held leases that somebody waits for, each once, those first who came first."""
