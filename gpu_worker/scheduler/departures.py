@@ -51,6 +51,13 @@ def reclaim(state: State, lease: Lease) -> Reclaim | Pause:
     return Pause(lease.id, grace_ms) if lease.is_pausing else Reclaim(lease.id, grace_ms, lease.reclaimed_by)
 
 
+def remember_shares(state: State, lease: Lease) -> None:
+    """Note how often a cell has gone for shares that is lost, or does not begin: it is asked for again."""
+    if lease.phase in (Phase.GRANTED, Phase.BUSY) and lease.age is not None and lease.age.shared:
+        wanted = as_asked_again(lease.user, lease.home, lease.qos, len(lease.slots), _wants(lease))
+        state.reclaimed_ages.keep_shares(lease.session, wanted, lease.age.shared, state.accounts.now_ms)
+
+
 def _wants(lease: Lease) -> Wants:
     return Wants(lease.kind, lease.cpus, lease.memory_bytes)
 
@@ -83,9 +90,7 @@ def overdue(state: State) -> list[Action]:
         elif lease.phase is Phase.RECLAIMING:
             actions.append(reclaim(state, lease))
         else:
-            if lease.phase is Phase.GRANTED and lease.age is not None and lease.age.shared:
-                wanted = as_asked_again(lease.user, lease.home, lease.qos, len(lease.slots), _wants(lease))
-                state.reclaimed_ages.keep_shares(lease.session, wanted, lease.age.shared, now_ms)
+            remember_shares(state, lease)
             actions.append(evict(state, lease))
     return actions
 

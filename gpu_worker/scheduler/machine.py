@@ -194,6 +194,8 @@ class Scheduler:
             case AgentLost():
                 if event.agent not in self.state.nodes:
                     return []
+                for name in self.state.nodes[event.agent].leases:
+                    departures.remember_shares(self.state, self.state.leases[name])
                 return [EndLease(lease.id, Why.NODE_LOST) for lease in self.state.part(event.agent)]
             case NodeDrained():
                 self.state.drain(event.agent, is_drained=event.is_drained)

@@ -1,6 +1,7 @@
 """An agent joins, or joins again: what was believed of it is forgotten, and what it reports is believed."""
 
 from bulletin.ids import ProjectId, SlotId
+from gpu_worker.scheduler import departures
 from gpu_worker.scheduler.actions import Action, EndLease, Why
 from gpu_worker.scheduler.events import AgentJoined, ReportedLease
 from gpu_worker.scheduler.leases.leases import Lease
@@ -19,6 +20,8 @@ def rejoin(state: State, event: AgentJoined, now_ms: int) -> list[Action]:
     before = {lease.id: (lease, lease.phase) for lease in _believed(state, event)}
     reported = {held.lease for held in event.held}
     for lease, _ in before.values():
+        if lease.id not in reported:
+            departures.remember_shares(state, lease)
         state.end(lease)
         if lease.id not in reported:
             actions.append(EndLease(lease.id, Why.NOT_HELD))

@@ -43,7 +43,7 @@ class ReclaimedAges:
         self._kept[session] = wanted, age, now_ms
 
     def keep_shares(self, session: SessionId, wanted: Wanted, shared: int, now_ms: int) -> None:
-        """Note how often a cell has gone for shares whose grant was not used: it asks anew, and stands behind."""
+        """Note how often a cell has gone for shares that was lost or not begun: it asks anew, and stands behind."""
         self._unused.pop(session, None)
         for old in [old for old, (_, _, since_ms) in self._unused.items() if since_ms + _KEPT_MS <= now_ms]:
             del self._unused[old]
