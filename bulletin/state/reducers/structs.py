@@ -69,7 +69,7 @@ def _defaults_of(cls: Any, own: Sequence[str]) -> dict[str, tuple[bool, Any]]:
 
 def _options_of(cls: Any, own: Sequence[str]) -> dict[str, Any]:
     config = cls.__struct_config__
-    options = {name: getattr(config, name) for name in _OPTIONS}
+    options = {name: getattr(config, name) for name in _OPTIONS if hasattr(config, name)}
     options["tag"] = False if config.tag is None else config.tag == cls.__name__ or config.tag
     options["kw_only"] = bool(own) and not any(name in cls.__match_args__ for name in own)
     options["rename"] = dict(zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True))
