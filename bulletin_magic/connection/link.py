@@ -18,7 +18,7 @@ from bulletin.ids import KernelId, LeaseId
 from bulletin.wire import channel
 from bulletin.wire.frames import Unpacker, pack
 from bulletin.wire.keys import Connection
-from bulletin.wire.messages import PROTOCOL, AgentToKernel, Hello, Run, ToKernel
+from bulletin.wire.messages import PROTOCOL, AgentToKernel, Hello, Ping, Run, ToKernel
 from bulletin_magic.connection import shared_memory
 from bulletin_magic.connection.delivery_queue import DeliveryQueue
 from bulletin_magic.connection.folder_listing import FolderLimits
@@ -195,6 +195,8 @@ class Link:
         if self._monitor in ready:
             news = parse_monitor_message(self._monitor.recv_multipart())
             self._is_broker_there = news["event"] == zmq.EVENT_HANDSHAKE_SUCCEEDED
+            if self._is_broker_there and self._session.lease is not None:
+                self._broker.send_multipart(pack(Ping()))  # a broker that was restarted asks whose the session is
         if self._broker in ready:
             self._receive_from_broker()
         if self._agent is not None and self._agent in ready:
