@@ -6,7 +6,7 @@ import queue
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import zmq
 from msgspec import structs
@@ -16,9 +16,9 @@ from bulletin import __version__
 from bulletin.errors import MalformedMessage, NoPool
 from bulletin.ids import KernelId, LeaseId
 from bulletin.wire import channel
-from bulletin.wire.frames import Unpacker, pack
+from bulletin.wire.frames import Blob, Unpacker, pack
 from bulletin.wire.keys import Connection
-from bulletin.wire.messages import PROTOCOL, AgentToKernel, Hello, Ping, Run, ToKernel
+from bulletin.wire.messages import PROTOCOL, AgentToKernel, FromKernel, Hello, KernelToAgent, Ping, Run, ToKernel
 from bulletin_magic.connection import shared_memory
 from bulletin_magic.connection.delivery_queue import DeliveryQueue
 from bulletin_magic.connection.folder_listing import FolderLimits
@@ -99,6 +99,7 @@ class Link:
         #: The agent is not listened to, because its outputs come faster than they are shown.
         self._is_agent_muted = False
         self._agent: zmq.Socket[bytes] | None = None
+        self._agent_address = ""
         self._thread = threading.Thread(target=self._run, name="bulletin-link", daemon=True)
         self._thread.start()
 
@@ -196,7 +197,7 @@ class Link:
             news = parse_monitor_message(self._monitor.recv_multipart())
             self._is_broker_there = news["event"] == zmq.EVENT_HANDSHAKE_SUCCEEDED
             if self._is_broker_there and self._session.lease is not None:
-                self._broker.send_multipart(pack(Ping()))  # a broker that was restarted asks whose the session is
+                self._send_to_broker(Ping())  # a broker that was restarted asks whose the session is
         if self._broker in ready:
             self._receive_from_broker()
         if self._agent is not None and self._agent in ready:
@@ -248,21 +249,21 @@ class Link:
     def _perform(self, action: SessionAction) -> SessionEvent | None:
         match action:
             case SendToBroker(message=message):
-                self._broker.send_multipart(pack(message))
+                self._send_to_broker(message)
             case SendToAgent(message=to_agent, blobs=blobs):
                 if isinstance(to_agent, Run) and to_agent.folder is not None:
                     probe = self._folders.announce(to_agent.folder, to_agent.cell)
                     to_agent = structs.replace(to_agent, folder=probe)
-                if self._agent is not None:
-                    self._agent.send_multipart(pack(to_agent, blobs), copy=not blobs)
+                self._send_to_agent(to_agent, blobs)
             case AnswerFolder(message=asked, blobs=blobs):
                 answer = self._folders.answer(asked, blobs)
-                if answer is not None and self._agent is not None:
-                    self._agent.send_multipart(pack(*answer))
+                if answer is not None:
+                    self._send_to_agent(*answer)
             case ServeFolder(folder=folder):
                 self._folders.serve(folder)
             case ConnectAgent(agent=agent, ticket=ticket):
                 self._drop_agent()
+                self._agent_address = agent.address
                 self._agent = channel.connect(
                     self._context.socket(zmq.DEALER), agent.address, agent.public_key, channel.DATA_LIMIT
                 )
@@ -276,6 +277,13 @@ class Link:
             case Deliver(delivery=delivery):
                 self._outbox.put(delivery)
         return None
+
+    def _send_to_broker(self, message: FromKernel) -> None:
+        channel.send(self._broker, self._connection.address, pack(message))
+
+    def _send_to_agent(self, message: KernelToAgent, blobs: Sequence[Blob]) -> None:
+        if self._agent is not None:
+            channel.send(self._agent, self._agent_address, pack(message, blobs), copy=not blobs)
 
     def _drop_agent(self) -> None:
         self._folders.forget()
