@@ -53,6 +53,20 @@ def make_agent_id(settings: PoolSettings) -> AgentId:
     return AgentId(f"{socket.gethostname()}-{folder_hash}")
 
 
+def make_process_mark(settings: PoolSettings) -> AgentId:
+    """Make the name by which an agent knows its own processes and folders on this host, in each of its lives.
+
+    The pool's folder itself counts, beside its path: hosts of the same name, as containers may be that see each
+    other's processes, have pools of theirs at the same path.
+    """
+    try:
+        facts = settings.folder.stat()
+    except FileNotFoundError:  # it does not start without: see read_membership
+        return make_agent_id(settings)
+    folder_hash = hashlib.sha256(f"{facts.st_dev}:{facts.st_ino}".encode()).hexdigest()[:8]
+    return AgentId(f"{make_agent_id(settings)}-{folder_hash}")
+
+
 class Agent:
     """One node's agent. `run()` serves until cancelled."""
 
@@ -66,9 +80,9 @@ class Agent:
         """Take who starts zygotes, where that is not the agent itself."""
         self.settings, self._protections, self._membership = settings, protections, membership
         #: By which its processes are known on this host, whatever the pool calls the node.
-        self._mark = make_agent_id(settings)
+        self._mark = make_process_mark(settings)
         self.node = membership.node or socket.gethostname()
-        self.id = AgentId(membership.node) if membership.node else self._mark
+        self.id = AgentId(membership.node) if membership.node else make_agent_id(settings)
         self.log = structlog.get_logger("agent")
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
         self.inventory = Inventory(settings.slots, use_gpus=settings.use_gpus, visible=visible)
