@@ -170,6 +170,7 @@ class Agent:
             public_key=self._kernels.public_key,
             door=str(ring_server.path),
             boot=read_boot_id(),
+            door_uid=os.geteuid(),
         )
         self.log.info("listening", at=listens_at, told=reached_at, broker=self._membership.broker_address)
         try:
