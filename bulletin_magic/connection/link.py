@@ -6,7 +6,7 @@ import queue
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import zmq
 from msgspec import structs
@@ -16,9 +16,20 @@ from bulletin import __version__
 from bulletin.errors import MalformedMessage, NoPool
 from bulletin.ids import KernelId, LeaseId
 from bulletin.wire import channel
-from bulletin.wire.frames import Unpacker, pack
+from bulletin.wire.frames import Blob, Unpacker, pack
 from bulletin.wire.keys import Connection
-from bulletin.wire.messages import PROTOCOL, AgentToKernel, FetchLibrary, FindLibrary, Hello, Run, ToKernel
+from bulletin.wire.messages import (
+    PROTOCOL,
+    AgentToKernel,
+    FetchLibrary,
+    FindLibrary,
+    FromKernel,
+    Hello,
+    KernelToAgent,
+    Ping,
+    Run,
+    ToKernel,
+)
 from bulletin_magic.connection import shared_memory
 from bulletin_magic.connection.delivery_queue import DeliveryQueue
 from bulletin_magic.connection.folder_listing import FolderLimits
@@ -101,6 +112,7 @@ class Link:
         #: The agent is not listened to, because its outputs come faster than they are shown.
         self._is_agent_muted = False
         self._agent: zmq.Socket[bytes] | None = None
+        self._agent_address = ""
         self._thread = threading.Thread(target=self._run, name="bulletin-link", daemon=True)
         self._thread.start()
 
@@ -197,6 +209,8 @@ class Link:
         if self._monitor in ready:
             news = parse_monitor_message(self._monitor.recv_multipart())
             self._is_broker_there = news["event"] == zmq.EVENT_HANDSHAKE_SUCCEEDED
+            if self._is_broker_there and self._session.lease is not None:
+                self._send_to_broker(Ping())  # a broker that was restarted asks whose the session is
         if self._broker in ready:
             self._receive_from_broker()
         if self._agent is not None and self._agent in ready:
@@ -248,24 +262,24 @@ class Link:
     def _perform(self, action: SessionAction) -> SessionEvent | None:
         match action:
             case SendToBroker(message=message):
-                self._broker.send_multipart(pack(message))
+                self._send_to_broker(message)
             case SendToAgent(message=to_agent, blobs=blobs):
                 if isinstance(to_agent, Run) and to_agent.folder is not None:
                     probe = self._folders.announce(to_agent.folder, to_agent.cell)
                     to_agent = structs.replace(to_agent, folder=probe)
-                if self._agent is not None:
-                    self._agent.send_multipart(pack(to_agent, blobs), copy=not blobs)
+                self._send_to_agent(to_agent, blobs)
             case AnswerFolder(message=asked, blobs=blobs):
                 if isinstance(asked, FindLibrary | FetchLibrary):
                     answer: Answer | None = self._libraries.answer(asked)
                 else:
                     answer = self._folders.answer(asked, blobs)
-                if answer is not None and self._agent is not None:
-                    self._agent.send_multipart(pack(*answer))
+                if answer is not None:
+                    self._send_to_agent(*answer)
             case ServeFolder(folder=folder):
                 self._folders.serve(folder)
             case ConnectAgent(agent=agent, ticket=ticket):
                 self._drop_agent()
+                self._agent_address = agent.address
                 self._agent = channel.connect(
                     self._context.socket(zmq.DEALER), agent.address, agent.public_key, channel.DATA_LIMIT
                 )
@@ -279,6 +293,13 @@ class Link:
             case Deliver(delivery=delivery):
                 self._outbox.put(delivery)
         return None
+
+    def _send_to_broker(self, message: FromKernel) -> None:
+        channel.send(self._broker, self._connection.address, pack(message))
+
+    def _send_to_agent(self, message: KernelToAgent, blobs: Sequence[Blob]) -> None:
+        if self._agent is not None:
+            channel.send(self._agent, self._agent_address, pack(message, blobs), copy=not blobs)
 
     def _drop_agent(self) -> None:
         self._folders.forget()

@@ -4,8 +4,6 @@ import asyncio
 import contextvars
 import os
 import re
-import signal
-import socket
 import sys
 import threading
 import time
@@ -19,7 +17,7 @@ from bulletin.errors import MalformedMessage
 from bulletin.libraries import find_spec
 from bulletin.state import Baseline, Changed, Table, changes, missing_modules, restore, whole
 from bulletin.state.names import users
-from bulletin.wire import blobs, pipe
+from bulletin.wire import blobs
 from bulletin.wire.frames import Blob, Unpacker
 from bulletin.wire.messages import (
     Answer,
@@ -35,6 +33,7 @@ from bulletin.wire.messages import (
     ToExecutor,
     Took,
 )
+from gpu_worker.executor.agent_link import AgentLink, end_unheard
 from gpu_worker.executor.captured_descriptors import CapturedDescriptors
 from gpu_worker.executor.cell_errors import (
     cannot_hand_back,
@@ -71,7 +70,7 @@ class Executor:
     """Owns the pipe to the agent, the loop, and the shell. `serve` is called once, in the main thread."""
 
     def __init__(self, pipe_fd: int, ring_in: int, ring_out: int, folder_fd: int, scratch: str) -> None:
-        self._link = socket.socket(fileno=pipe_fd)
+        self._link = AgentLink(pipe_fd)
         self._rings = blobs.map_ring(ring_in), blobs.map_ring(ring_out)
         for ring in (ring_in, ring_out):
             os.close(ring)
@@ -110,13 +109,16 @@ class Executor:
         self._interrupts.listen()
         self._owners.follow_threads()
         threading.Thread(target=self._read, name="bulletin-reader", daemon=True).start()
-        while True:
-            job = self._wait_for_job()
-            if isinstance(job, Return):
-                self._hand_over(job)
-            else:
-                self._run(job)
-            del job  # the values of a cell are not kept by what waits for the next
+        try:
+            while True:
+                job = self._wait_for_job()
+                if isinstance(job, Return):
+                    self._hand_over(job)
+                else:
+                    self._run(job)
+                del job  # the values of a cell are not kept by what waits for the next
+        finally:
+            self._link.end_if_closed()  # a cell that closes all open files closes those of the loop, too
 
     def _become_child(self) -> None:
         self._interrupts.become_child()
@@ -134,14 +136,14 @@ class Executor:
         unpacker = Unpacker[_FromAgent](ToExecutor)
         try:
             while True:
-                frames = pipe.receive(self._link)
+                frames = self._link.receive()
                 try:
                     self._receive(*unpacker.unpack(frames))
                 except MalformedMessage as error:
                     self._relay.note_to_user(f"an agent's message was dropped: {error}")
         except (EOFError, OSError, MalformedMessage):
-            # The agent is gone, or speaks something else: everything that the cell has started goes too.
-            os.killpg(os.getpgid(0), signal.SIGKILL)
+            # The agent is gone or speaks something else, or the cell has closed the link.
+            end_unheard()
 
     def _receive(self, message: _FromAgent, frames: list[Blob]) -> None:
         match message:
