@@ -26,6 +26,7 @@ from bulletin.wire.messages import (
     Welcome,
 )
 from bulletin.wire.messages.engine_broker import Demand, EngineNews
+from bulletin.wire.messages.own_cells import AskOwn, OwnReport
 
 User = Annotated[UserName, msgspec.Meta(max_length=TEXT_LIMIT)]
 Project = Annotated[ProjectId, msgspec.Meta(max_length=TEXT_LIMIT)]
@@ -373,6 +374,7 @@ FromConsole = (
     | AskBoosts
     | EngineNews
     | AskMetrics
+    | AskOwn
 )
 Report = (
     QueueReport
@@ -386,7 +388,7 @@ Report = (
     | BoostReport
     | MetricsReport
 )
-ToConsole = Report | Demand | Welcome | Refusal | Unknown | Malformed
+ToConsole = Report | Demand | OwnReport | Welcome | Refusal | Unknown | Malformed
 #: All that comes in at the kernels' door, and all that goes out.
 FromClient = FromKernel | FromConsole
 ToClient = ToKernel | ToConsole

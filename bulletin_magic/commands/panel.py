@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from bulletin.pool_words import describe_state, state_words, warn_of_accounts, warn_of_missing
 from bulletin.units import show_duration, show_size
-from bulletin.wait_words import describe_rest, wait_columns
+from bulletin.wait_words import count, describe_rest, ordinal, wait_columns
 from bulletin.wire.messages import ProjectPicture, SlotPicture, WaitingPicture
 from bulletin_magic.connection.deliveries import PoolStatus
 from bulletin_magic.output import text_table
-from bulletin_magic.output.notes import count, ordinal
 from bulletin_magic.output.receipts import Receipt, describe_receipt, describe_slots
 
 _WAITING_SHOWN = 10

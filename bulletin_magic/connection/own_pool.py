@@ -6,7 +6,6 @@ closes its descriptors in children.
 
 import contextlib
 import fcntl
-import hashlib
 import importlib.util
 import os
 import socket
@@ -20,6 +19,7 @@ from urllib.parse import urlsplit
 import zmq
 
 from bulletin.errors import BadConfig, NoPool
+from bulletin.own_pool_folder import name_folder
 from bulletin.wire import channel
 from bulletin.wire.frames import pack
 from bulletin.wire.keys import Connection, read_private
@@ -40,13 +40,7 @@ _started: list[subprocess.Popen[bytes]] = []
 
 def make_folder(environ: Mapping[str, str]) -> Path:
     """Make the folder of this user's pool for this interpreter, if need be, and close it to others."""
-    if named := environ.get("BULLETIN_RUNTIME_DIR", ""):
-        base = Path(named)
-    elif runtime := environ.get("XDG_RUNTIME_DIR", ""):
-        base = Path(runtime) / "bulletin"
-    else:
-        base = Path.home() / ".local" / "share" / "bulletin" / "run"
-    own = base / f"pool-{hashlib.sha256(sys.executable.encode()).hexdigest()[:12]}"
+    own = name_folder(environ)
     own.mkdir(mode=0o700, parents=True, exist_ok=True)
     own.chmod(0o700)
     return own

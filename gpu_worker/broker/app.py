@@ -20,6 +20,7 @@ from bulletin.units import DAY_MS
 from bulletin.wire import channel, console, frames, keys, messages as wire
 from bulletin.wire.connections import Connections
 from bulletin.wire.messages.engine_broker import Demand
+from bulletin.wire.messages.own_cells import OwnReport
 from gpu_worker.broker import picture, recall
 from gpu_worker.broker.access_review import AccessReview
 from gpu_worker.broker.agent_admission import AgentAdmission
@@ -268,7 +269,9 @@ class Broker:
             serves_hub=self._serves_hub,
         )
 
-    async def _answer(self, person: Person, question: console.FromConsole) -> console.Report | Demand | wire.Refusal:
+    async def _answer(
+        self, person: Person, question: console.FromConsole
+    ) -> console.Report | Demand | OwnReport | wire.Refusal:
         return await self._console.answer(person, question)
 
     async def _find_obstacle(self, told: str) -> str:

@@ -13,6 +13,7 @@ from bulletin.errors import BadConfig, MalformedMessage, NotDone
 from bulletin.ids import KernelId
 from bulletin.wire import channel, console, frames, keys, messages as wire
 from bulletin.wire.messages.engine_broker import Demand
+from bulletin.wire.messages.own_cells import OwnReport
 
 _ANSWER_S = 10.0
 
@@ -91,6 +92,7 @@ async def _ask(connection: keys.Connection, question: console.FromConsole | wire
                         | wire.Found()
                         | wire.Pong()
                         | Demand()
+                        | OwnReport()
                     ):
                         pass  # not what was asked
                     case _:
