@@ -65,7 +65,7 @@ def _waiting(shell: SchedulerShell, request: Request, now_ms: int) -> OwnWaiting
 
 
 def _running(shell: SchedulerShell, lease: Lease, now_ms: int) -> OwnRunning:
-    active = shell.active_leases.get(lease.id)
+    active, has_guarantees = shell.active_leases.get(lease.id), shell.scheduler.state.accounts.has_guarantees
     prepared = active.prepare if active is not None else None
     return OwnRunning(
         lease=lease.id,
@@ -79,7 +79,7 @@ def _running(shell: SchedulerShell, lease: Lease, now_ms: int) -> OwnRunning:
         project=lease.home,
         for_ms=max(0, now_ms - lease.since_ms),
         walltime_ms=lease.cell_walltime_ms,
-        in_quota=shell.is_in_quota(lease) if lease.phase in USING else None,
+        in_quota=shell.is_in_quota(lease) if lease.phase in USING and has_guarantees else None,
     )
 
 

@@ -57,7 +57,7 @@ class OwnRunning(msgspec.Struct, frozen=True, kw_only=True):
     project: ProjectId
     for_ms: int
     walltime_ms: int
-    #: None where it is not charged to anybody: no cell runs.
+    #: None where no cell runs, and where the pool guarantees nothing to anybody.
     in_quota: bool | None
 
 

@@ -9,6 +9,7 @@ from bulletin.codes import CellOutcome
 from bulletin.ids import CellId, KernelId, LeaseId, ProjectId, SessionId, SlotId, UserName
 from bulletin.wire import messages as wire
 from bulletin.wire.messages.own_cells import MOST_ENDED, AskOwn, OwnReport
+from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.records import CellRecord
 from gpu_worker.scheduler import events
 from tests.unit.gpu_worker.broker.broker_parts import ANN, EVE, HOUR_MS, BrokerParts
@@ -52,6 +53,13 @@ def test_a_person_is_told_what_is_free_what_waits_and_runs_and_how_the_project_s
     assert (row.for_ms, row.in_quota) == (2_000, True)
     project = report.project
     assert (project.project, project.used_milli, project.guaranteed_milli) == ("maths", 1000, 1000)
+
+
+def test_where_nothing_is_guaranteed_to_anybody_nothing_is_called_borrowed(ledger: Ledger) -> None:
+    broker = BrokerParts(ledger, projects=())
+    broker.join()
+    broker.run(ANN, "cell-a")
+    assert broker.ask(ANN, AskOwn()).running[0].in_quota is None
 
 
 def test_a_cell_that_waits_has_its_place_its_reason_and_how_long_it_has_waited(broker: BrokerParts) -> None:
