@@ -9,8 +9,9 @@ from typing import Literal
 
 import msgspec
 
+from bulletin.codes import CellOutcome
 from bulletin.ids import SHORT, CellId, LeaseId
-from bulletin.pool_words import describe_outcome, state_words
+from bulletin.pool_words import describe_outcome, describe_project, state_words
 from bulletin.units import HOUR_MS, show_duration, show_size
 from bulletin.wait_words import count, describe_place, ordinal
 from bulletin.wire.messages import CellNote
@@ -21,6 +22,8 @@ from bulletin_lab.pool_link import OwnCells
 _KERNEL = re.compile(r"(?P<id>.+?)-\d+(?:-(?P<beside>background|sweep)-\w+)?")
 #: More of the first line of a cell is not shown.
 _LINE_LIMIT = 60
+#: How a cell ends that is nothing to look into.
+_WELL = (CellOutcome.RETURNED, CellOutcome.INTERRUPTED)
 _PERIODS = {"day": "today", "week": "this week", "month": "this month"}
 
 Kind = Literal["front", "background", "sweep"]
@@ -131,16 +134,23 @@ def _summary(report: OwnReport) -> str:
 
 
 def _project(project: OwnProject, word: str) -> str:
-    """Say what the project uses and has left."""
-    used, guaranteed = project.used_milli / 1000, project.guaranteed_milli / 1000
-    promised = f"{guaranteed:g} {word}{'' if guaranteed == 1 else 's'} guaranteed" if guaranteed else ""
-    most = f"may use {project.limit_milli / 1000:g}" if project.limit_milli is not None else ""
-    said = ", ".join(filter(None, (f"uses {used:g}", promised, most)))
-    budget = ""
+    """Say what the project uses and has left, where it has anything but the line."""
+    said = []
+    if project.guaranteed_milli or project.limit_milli is not None or project.class_hours:
+        said.append(
+            describe_project(
+                project.project,
+                word,
+                used_milli=project.used_milli,
+                guaranteed_milli=project.guaranteed_milli,
+                limit_milli=project.limit_milli,
+                class_hours=project.class_hours,
+            )
+        )
     if project.budget_left_ms is not None and project.period is not None:
         left = max(0, project.budget_left_ms) / HOUR_MS
-        budget = f" {left:.3g} {word}-hours are left {_PERIODS[project.period]}."
-    return f"Your project {project.project!r} {said}.{budget}"
+        said.append(f"{left:.3g} {word}-hours of its budget are left {_PERIODS[project.period]}.")
+    return " ".join(said)
 
 
 def _whose(kernel: str) -> tuple[str, Kind]:
@@ -214,12 +224,11 @@ def _ended(one: OwnEnded, word: str) -> EndedCell:
         facts.append(f"peak {show_size(one.peak_memory_bytes)}")
     if one.mean_utilization is not None:
         facts.append(f"{word} {one.mean_utilization:.0%} busy")
-    is_well = one.outcome == "returned"
     return EndedCell(
         lease=one.lease,
         title=one.label,
-        outcome="" if is_well else describe_outcome(one.outcome),
-        is_well=is_well,
+        outcome="" if one.outcome is CellOutcome.RETURNED else describe_outcome(one.outcome),
+        is_well=one.outcome in _WELL,
         sentence=" · ".join(facts),
         ended_at_ms=one.ended_at_ms,
     )

@@ -27,6 +27,8 @@ Answer = TypeVar("Answer", OwnReport, Found, Cancelled)
 _ANSWER_S = 4.0
 #: The broker is asked this often at most, and nodes which cells they have.
 _FRESH_S, _FOUND_FRESH_S = 2.0, 15.0
+#: Where one page asks for all, others get that, too, for so long: the broker is not asked for each in turn.
+_WHOLE_S = 10.0
 #: After a broker that did not answer, or did not let us in, it is left alone for so long.
 _REST_S = 15.0
 #: So many cells that have ended are asked for.
@@ -59,7 +61,7 @@ class PoolLink:
         self._unpacker: Unpacker[ToClient] = Unpacker(ToClient)
         self._asking = asyncio.Lock()
         self._known: OwnCells | None = None
-        self._known_s = self._found_s = self._resting_until_s = float("-inf")
+        self._known_s = self._found_s = self._resting_until_s = self._whole_until_s = float("-inf")
         self._notes: tuple[CellNote, ...] = ()
         self._trouble = NotDone("")
 
@@ -84,21 +86,14 @@ class PoolLink:
                 self._drop()
                 self._connected, self._known = pool, None
                 self._resting_until_s = self._found_s = float("-inf")
-            now_s = asyncio.get_running_loop().time()
-            if now_s < self._resting_until_s:
-                raise self._trouble
-            known = self._known
-            if known is None or now_s - self._known_s > _FRESH_S or (whole and not known.is_whole):
-                try:
-                    known = await self._fetch(pool, whole=whole)
-                except NotDone as error:
-                    self._trouble, self._known = error, None
-                    self._resting_until_s = asyncio.get_running_loop().time() + _REST_S
-                    if pool.is_own and not isinstance(error, NotLetIn):
-                        return "startable"  # it ended without a word, and the next cell starts another
-                    raise
-                self._known, self._known_s = known, now_s
-            return known
+            try:
+                return await self._fetch_seldom(pool, whole=whole)
+            except NotLetIn:
+                raise
+            except NotDone:
+                if pool.is_own:
+                    return "startable"  # it ended without a word, and the next cell starts another
+                raise
 
     async def cancel(self, name: str) -> Cancelled:
         """Withdraw a request of the user's, or stop its cell as the stop button does.
@@ -126,6 +121,24 @@ class PoolLink:
         if self._context is not None:
             self._context.destroy(linger=0)
             self._context = None
+
+    async def _fetch_seldom(self, pool: FoundPool, *, whole: bool) -> OwnCells:
+        now_s = asyncio.get_running_loop().time()
+        if whole:
+            self._whole_until_s = now_s + _WHOLE_S
+        if now_s < self._resting_until_s:
+            raise self._trouble
+        known = self._known
+        if known is not None and now_s - self._known_s <= _FRESH_S and (known.is_whole or not whole):
+            return known
+        try:
+            known = await self._fetch(pool, whole=now_s < self._whole_until_s)
+        except NotDone as error:
+            self._trouble, self._known = error, None
+            self._resting_until_s = asyncio.get_running_loop().time() + _REST_S
+            raise
+        self._known, self._known_s = known, now_s
+        return known
 
     async def _fetch(self, pool: FoundPool, *, whole: bool) -> OwnCells:
         report = await self._ask(pool, AskOwn(ended=_ENDED if whole else 0), OwnReport)

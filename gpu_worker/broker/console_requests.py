@@ -205,7 +205,7 @@ class ConsoleRequests:
     async def _cancel(self, person: Person, name: str) -> console.Cancelled:
         found = known_ids.find_live(self._state, person, name)
         sentence = (
-            "You cancelled this cell at the command line."
+            "You cancelled this cell."
             if found.user == person.user
             else f"An admin ({person.user}) cancelled this cell."
         )

@@ -93,6 +93,7 @@ def _project(account: Account, state: State) -> OwnProject:
         budget_ms=row.budget_ms,
         budget_left_ms=row.budget_left_ms,
         period=row.period,
+        class_hours=row.class_hours,
     )
 
 

@@ -72,6 +72,8 @@ class OwnProject(msgspec.Struct, frozen=True, kw_only=True):
     budget_ms: int | None = None
     budget_left_ms: int | None = None
     period: Literal["day", "week", "month"] | None = None
+    #: Its class hours in words, those that are on or the next ones; empty without any.
+    class_hours: str = ""
 
 
 class OwnEnded(CellPicture, frozen=True, kw_only=True):

@@ -139,8 +139,11 @@ def test_what_a_project_has_left_is_said() -> None:
         period="month",
     )
     assert view(project=project).project == (
-        "Your project 'maths' uses 2, 1 GPU guaranteed, may use 4. 12 GPU-hours are left this month."
+        "Your project 'maths' uses 2, has 1 GPU guaranteed and may use 4. "
+        "12 GPU-hours of its budget are left this month."
     )
+    plain = msgspec.structs.replace(project, guaranteed_milli=0, limit_milli=None, budget_left_ms=None)
+    assert view(project=plain).project == ""
 
 
 def test_nothing_of_the_pool_is_shown_but_sentences() -> None:
