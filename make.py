@@ -10,6 +10,7 @@
     python3 make.py check            lint, types and imports only
     python3 make.py mutants [ARGS]   break the scheduler on purpose and see whether its tests notice; some minutes
     python3 make.py pictures         take the pictures of docs/images anew, in a browser
+    python3 make.py lab              build the extension of JupyterLab; run and test do that where it has changed
     python3 make.py lock [ARGS]      compile requirements/ again from pyproject.toml; ARGS go to uv, as in --upgrade
     python3 make.py help             this text
 
@@ -56,6 +57,8 @@ MAIN_JOB_NEEDS = (
     "pytest-timeout",
 )
 HUB_START_S = 180.0
+#: Files that an environment has a copy of, also where Bulletin is installed to be edited.
+COPIED = ("bulletin_magic/startup.py", "bulletin_lab/server_config.json")
 #: All tests, in more processes than cores: for half of its time a test waits for a kernel, a pool or a browser.
 EVERYTHING = ("--numprocesses", str((os.cpu_count() or 1) + 1), "--dist", "worksteal")
 
@@ -70,10 +73,10 @@ def say(text: str) -> None:
 
 
 def do(*command: object, **options: object) -> None:
-    """Run a command in the checkout. Its output is the message if it fails."""
+    """Run a command, in the checkout unless `cwd` says otherwise. Its output is the message if it fails."""
     words = [str(word) for word in command]
     try:
-        code = subprocess.run(words, cwd=HERE, check=False, **options).returncode  # type: ignore[call-overload]
+        code = subprocess.run(words, check=False, **{"cwd": HERE, **options}).returncode  # type: ignore[call-overload]
     except FileNotFoundError:
         raise Problem(f"{words[0]} is not installed.") from None
     if code:
@@ -155,7 +158,7 @@ def install(kind: str) -> None:
     wanted = HERE / "requirements" / f"{kind}.txt"
     stamp, now = (
         VENV / f".installed-{kind}",
-        digest(wanted, HERE / "pyproject.toml", HERE / "bulletin_magic" / "startup.py"),
+        digest(wanted, HERE / "pyproject.toml", *(HERE / name for name in COPIED)),
     )
     if stamp.exists() and stamp.read_text() == now:
         return
@@ -167,12 +170,12 @@ def install(kind: str) -> None:
 
 
 def install_proxy() -> None:
-    """Install the hub's proxy and what builds its pages, in the versions of package-lock.json."""
+    """Install the hub's proxy and what builds frontend/, in the versions of package-lock.json."""
     check_node()
     stamp, now = HERE / "node_modules" / ".installed", digest(HERE / "package-lock.json")
     if stamp.exists() and stamp.read_text() == now:
         return
-    say("installing the hub's proxy, and what builds its pages, into node_modules")
+    say("installing the hub's proxy, and what builds its pages and the extension of JupyterLab, into node_modules")
     do("npm", "ci", "--no-audit", "--no-fund", "--loglevel=error", stdout=subprocess.DEVNULL)
     stamp.write_text(now)
 
@@ -187,6 +190,27 @@ def build_pages() -> None:
     say("building the hub's pages")
     do("npm", "run", "--silent", "--workspace", "frontend/pages", "build")
     stamp.write_text(now)
+
+
+def build_lab() -> None:
+    """Build the extension of JupyterLab where its sources have changed, and let .venv's JupyterLab find it."""
+    modules, source, built = HERE / "node_modules", HERE / "frontend" / "lab", HERE / "bulletin_lab" / "labextension"
+    files = sorted(path for path in source.rglob("*") if path.is_file() and source / "lib" not in path.parents)
+    stamp, now = built / ".built", digest(*files, HERE / "package-lock.json")
+    if not stamp.exists() or stamp.read_text() != now:
+        say("building the extension of JupyterLab")
+        shutil.rmtree(built, ignore_errors=True)
+        (core,) = VENV.glob("lib/python*/site-packages/jupyterlab/staging/package.json")
+        builder = modules / "@jupyter" / "builder" / "lib" / "build-labextension.js"
+        do("node", modules / "typescript" / "bin" / "tsc", "-p", source)
+        do("node", builder, "--core-package-file", core, source, cwd=source, stdout=subprocess.DEVNULL)
+        shutil.copyfile(source / "install.json", built / "install.json")
+        stamp.write_text(now)
+    link = VENV / "share" / "jupyter" / "labextensions" / "@bulletin" / "lab"
+    if not (link.is_symlink() and link.resolve() == built.resolve()):
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.unlink(missing_ok=True)
+        link.symlink_to(built)
 
 
 def install_torch() -> None:
@@ -240,6 +264,10 @@ def run(_: list[str]) -> None:
     install("run")
     install_proxy()
     build_pages()
+    try:
+        build_lab()
+    except Problem as problem:
+        say(f"JupyterLab will show nothing of the pool, all else works: {problem}")
     RUN.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = os.open(RUN / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     address = RUN / "address"
@@ -335,6 +363,7 @@ def test(arguments: list[str]) -> None:
     install("test")
     install_proxy()
     build_pages()
+    build_lab()
     install_torch()
     lint()
     types = subprocess.Popen([VENV / "bin" / "mypy", "--no-error-summary"], cwd=HERE, stdout=subprocess.PIPE, text=True)
@@ -400,6 +429,7 @@ def pictures(_: list[str]) -> None:
     install("test")
     install_proxy()
     build_pages()
+    build_lab()
     do(PYTHON, "-m", "pytest", "-m", "browser", "tests/acceptance", env={**os.environ, "BULLETIN_SCREENSHOTS": "1"})
 
 
@@ -412,6 +442,13 @@ def lock(arguments: list[str]) -> None:
     folder = HERE / "requirements"
     do(*uv, "--extra", "demo", "-o", folder / "run.txt", stdout=subprocess.DEVNULL)
     do(*uv, "--extra", "test", "-c", folder / "run.txt", "-o", folder / "test.txt", stdout=subprocess.DEVNULL)
+
+
+def lab(_: list[str]) -> None:
+    """Build the extension of JupyterLab."""
+    install("run")
+    install_proxy()
+    build_lab()
 
 
 def help_(_: list[str]) -> None:
@@ -427,6 +464,7 @@ COMMANDS = {
     "mutants": mutants,
     "pictures": pictures,
     "lock": lock,
+    "lab": lab,
 }
 COMMANDS |= dict.fromkeys(("help", "--help", "-h"), help_)
 

@@ -12,6 +12,8 @@ RequestId = NewType("RequestId", str)
 LeaseId = NewType("LeaseId", str)
 #: One cell's run. Minted by the kernel, unique by chance (128 random bits).
 CellId = NewType("CellId", str)
+#: As many characters of a cell's id as tell it from others.
+SHORT = 8
 #: One node's agent. Minted by the agent's first start and kept.
 AgentId = NewType("AgentId", str)
 #: One GPU, MIG slice or CPU slot of a node: a UUID of NVML, or "cpu-N".

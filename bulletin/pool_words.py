@@ -52,6 +52,24 @@ def describe_state(state: str, drains_in_ms: int | None) -> str:
     return state if drains_in_ms is None else f"{state}, drained in {show_duration(drains_in_ms)}"
 
 
+def describe_project(
+    project: str,
+    slot_word: str,
+    *,
+    used_milli: int,
+    guaranteed_milli: int,
+    limit_milli: int | None,
+    class_hours: str,
+) -> str:
+    """Say how a project stands, of thousandths of a slot: what it uses, what it is guaranteed, what it may use."""
+    used, guaranteed = used_milli / 1000, guaranteed_milli / 1000
+    many = "" if guaranteed == 1 else "s"
+    limit = "" if limit_milli is None else f" and may use {limit_milli / 1000:g}"
+    promised = f"{guaranteed:g} {slot_word}{many} guaranteed" if guaranteed else "nothing guaranteed"
+    hours = f"; {class_hours}" if class_hours else ""
+    return f"Your project {project!r} uses {used:g}, has {promised}{limit}{hours}."
+
+
 def warn_of_accounts(shared_accounts: Sequence[str]) -> Iterator[str]:
     """Say of each Unix user that people's cells share what that means to them."""
     for account in shared_accounts:

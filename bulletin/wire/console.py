@@ -24,6 +24,7 @@ from bulletin.wire.messages import (
     Welcome,
 )
 from bulletin.wire.messages.engine_broker import Demand, EngineNews
+from bulletin.wire.messages.own_cells import AskOwn, OwnReport
 
 User = Annotated[UserName, msgspec.Meta(max_length=TEXT_LIMIT)]
 Project = Annotated[ProjectId, msgspec.Meta(max_length=TEXT_LIMIT)]
@@ -371,6 +372,7 @@ FromConsole = (
     | AskBoosts
     | EngineNews
     | AskMetrics
+    | AskOwn
 )
 Report = (
     QueueReport
@@ -384,4 +386,4 @@ Report = (
     | BoostReport
     | MetricsReport
 )
-ToConsole = Report | Demand | Welcome | Refusal | Unknown | Malformed
+ToConsole = Report | Demand | OwnReport | Welcome | Refusal | Unknown | Malformed

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
+from bulletin.ids import SHORT
 from bulletin.units import show_duration
 from bulletin.wire.messages import CellNote, Found
-from bulletin_magic.connection.cell_run import SHORT
 
 
 def describe_found(found: Found, is_own: Callable[[CellNote], bool]) -> str:

@@ -6,6 +6,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from bulletin import state
 from bulletin.errors import BadOption, BulletinError, StayedBehind
+from bulletin.ids import SHORT
 from bulletin.state.handles import LOST
 from bulletin.state.holdings import Home
 from bulletin.state.names import OUTCOME
@@ -24,7 +25,6 @@ from bulletin_magic.commands.push_and_reset import (
 )
 from bulletin_magic.commands.vars_report import describe_holdings
 from bulletin_magic.commands.verbs import stands_above_code, suggest
-from bulletin_magic.connection.cell_run import SHORT
 from bulletin_magic.connection.deliveries import CellList, LeaseReleased, PoolStatus
 from bulletin_magic.connection.resource_spec import ResourceSpec
 from bulletin_magic.connection.session_events import CellListAsked, PoolStatusAsked, ReleaseAsked

@@ -4,13 +4,12 @@ import html
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from bulletin.pool_words import describe_state, state_words, warn_of_accounts, warn_of_missing
+from bulletin.pool_words import describe_project, describe_state, state_words, warn_of_accounts, warn_of_missing
 from bulletin.units import show_duration, show_size
-from bulletin.wait_words import describe_rest, wait_columns
-from bulletin.wire.messages import ProjectPicture, SlotPicture, WaitingPicture
+from bulletin.wait_words import count, describe_rest, ordinal, wait_columns
+from bulletin.wire.messages import SlotPicture, WaitingPicture
 from bulletin_magic.connection.deliveries import PoolStatus
 from bulletin_magic.output import text_table
-from bulletin_magic.output.notes import count, ordinal
 from bulletin_magic.output.receipts import Receipt, describe_receipt, describe_slots
 
 _WAITING_SHOWN = 10
@@ -65,16 +64,14 @@ def _own(status: PoolStatus, mode: str | None) -> Iterator[str]:
         yield f"Every cell runs on the pool{f' with {mode}' if mode else ''}; %gpu off ends this."
     project = status.picture.project
     if project is not None and (project.guaranteed_milli or project.limit_milli is not None or project.class_hours):
-        yield _project(project, status.picture.slot_word)
-
-
-def _project(project: ProjectPicture, slot_word: str) -> str:
-    used, guaranteed = project.used_milli / 1000, project.guaranteed_milli / 1000
-    many = "" if guaranteed == 1 else "s"
-    limit = "" if project.limit_milli is None else f" and may use {project.limit_milli / 1000:g}"
-    promised = f"{guaranteed:g} {slot_word}{many} guaranteed" if guaranteed else "nothing guaranteed"
-    hours = f"; {project.class_hours}" if project.class_hours else ""
-    return f"Your project {project.project!r} uses {used:g}, has {promised}{limit}{hours}."
+        yield describe_project(
+            project.project,
+            status.picture.slot_word,
+            used_milli=project.used_milli,
+            guaranteed_milli=project.guaranteed_milli,
+            limit_milli=project.limit_milli,
+            class_hours=project.class_hours,
+        )
 
 
 def _listed(status: PoolStatus) -> Iterator[str]:

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 
 from bulletin.state.plan import Fate, Plan, Row
 from bulletin.units import show_size
+from bulletin.wait_words import count
 from bulletin.wire.messages import Picture
 from bulletin_magic.connection.resource_spec import LeaseInfo, ResourceSpec
 from bulletin_magic.output import text_table
-from bulletin_magic.output.notes import count
 from bulletin_magic.output.receipts import describe_slots
 
 _HEAD = ("name", "kind", "size", "to be sent", "note")

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from bulletin.errors import BadConfig
+from bulletin.own_pool_facts import can_start
 from bulletin.wire.keys import Connection, read_private
 from bulletin_magic.connection import own_pool
 
@@ -20,7 +21,7 @@ def is_pool_there(environ: Mapping[str, str]) -> bool:
 
 def pool_may_exist(environ: Mapping[str, str]) -> bool:
     """Tell whether `find_pool` could come to something: a pool is named, can be started here, or answers."""
-    return _is_named(environ) or own_pool.can_start() or is_pool_there(environ)
+    return _is_named(environ) or can_start() or is_pool_there(environ)
 
 
 def _is_named(environ: Mapping[str, str]) -> bool:

@@ -5,7 +5,7 @@ from typing import assert_never
 
 from bulletin.codes import CellOutcome
 from bulletin.errors import IllegalMove
-from bulletin.ids import RequestId
+from bulletin.ids import SHORT, RequestId
 from bulletin.wire import messages as say
 from bulletin.wire.blobs import Receiver, Sender, describe
 from bulletin.wire.frames import Blob
@@ -24,8 +24,6 @@ from bulletin_magic.connection.stop_schedule import StopSchedule
 
 #: Outputs are acknowledged after so many, or after so long.
 ACKNOWLEDGE_COUNT, ACKNOWLEDGE_MS = 64, 100
-#: As many characters of a cell's id as tell it from others.
-SHORT = 8
 NEVER_RAN = "The cell was stopped before it ran."
 
 #: What an agent says about one cell.

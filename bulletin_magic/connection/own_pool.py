@@ -6,8 +6,6 @@ closes its descriptors in children.
 
 import contextlib
 import fcntl
-import hashlib
-import importlib.util
 import os
 import socket
 import subprocess
@@ -20,13 +18,12 @@ from urllib.parse import urlsplit
 import zmq
 
 from bulletin.errors import BadConfig, NoPool
+from bulletin.own_pool_facts import can_start, name_folder
 from bulletin.wire import channel
 from bulletin.wire.frames import pack
 from bulletin.wire.keys import Connection, read_private
 from bulletin.wire.messages import Ping
 
-#: What `bulletin[pool]` installs and the pool imports.
-_NEEDED = ("sqlalchemy", "alembic", "structlog", "pynvml")
 _START_S = 60.0
 #: How often a pool that comes up is looked for.
 _POLL_S = 0.05
@@ -40,13 +37,7 @@ _started: list[subprocess.Popen[bytes]] = []
 
 def make_folder(environ: Mapping[str, str]) -> Path:
     """Make the folder of this user's pool for this interpreter, if need be, and close it to others."""
-    if named := environ.get("BULLETIN_RUNTIME_DIR", ""):
-        base = Path(named)
-    elif runtime := environ.get("XDG_RUNTIME_DIR", ""):
-        base = Path(runtime) / "bulletin"
-    else:
-        base = Path.home() / ".local" / "share" / "bulletin" / "run"
-    own = base / f"pool-{hashlib.sha256(sys.executable.encode()).hexdigest()[:12]}"
+    own = name_folder(environ)
     own.mkdir(mode=0o700, parents=True, exist_ok=True)
     own.chmod(0o700)
     return own
@@ -71,11 +62,6 @@ def find_or_start(environ: Mapping[str, str], say: Callable[[str], None]) -> Con
         )
     say("⏳ Starting a pool of your own …")
     return _start(home, environ)
-
-
-def can_start() -> bool:
-    """Tell whether what a pool needs is installed here."""
-    return all(importlib.util.find_spec(name) is not None for name in (*_NEEDED, "gpu_worker"))
 
 
 def is_answering(connection: Connection) -> bool:

@@ -7,7 +7,7 @@ import uuid
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from bulletin.wait_words import describe_wait
+from bulletin.wait_words import count, describe_place
 from bulletin_magic.connection.deliveries import QueuePosition
 from bulletin_magic.output.frontend import cell_text, is_notebook
 
@@ -16,34 +16,10 @@ _SHOW_AFTER_S = 0.3
 _CLEAR_LINE = "\r\x1b[K"
 
 
-def ordinal(number: int) -> str:
-    """Write a place in a line as people do: 1st, 2nd, 3rd, 4th."""
-    suffix = "th" if number % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{suffix}"
-
-
-def as_sentence(text: str) -> str:
-    """Give a text a capital and a full stop, whoever wrote it."""
-    text = text.strip()
-    return text[:1].upper() + text[1:] + ("" if not text or text.endswith((".", "!", "?")) else ".")
-
-
-def count(number: int, word: str) -> str:
-    """Count what was asked for, in words: "a GPU", "2 GPUs"; whoever asks for no GPU gets a CPU slot."""
-    if number < 1:
-        return "a CPU slot"
-    return f"a {word}" if number == 1 else f"{number} {word}s"
-
-
 def describe_queue_position(position: QueuePosition) -> str:
     """Write the queue line: what is waited for, where in line, how long, and why."""
-    reason = as_sentence(position.reason)
     what = count(position.gpus, position.slot_word)
-    if position.position < 1:
-        return " ".join(filter(None, (f"⏳ Getting {what} ready.", reason)))
-    wait = describe_wait(position.usual_ms, position.wait_ms)
-    line = f"⏳ Waiting for {what}: {ordinal(position.position)} in line{f', {wait}' if wait else ''}."
-    return " ".join(filter(None, (line, reason)))
+    return "⏳ " + describe_place(position.position, what, position.usual_ms, position.wait_ms, position.reason)
 
 
 def dim(text: str, role: str = "note") -> dict[str, str]:

@@ -8,10 +8,10 @@ import msgspec
 from bulletin.codes import CellOutcome
 from bulletin.pool_words import describe_outcome
 from bulletin.units import show_duration, show_size
+from bulletin.wait_words import count
 from bulletin_magic.connection.deliveries import CellFinished
 from bulletin_magic.connection.resource_spec import LeaseInfo
 from bulletin_magic.output import text_table
-from bulletin_magic.output.notes import count
 
 #: What is shorter, or smaller, is not worth its words.
 _LONG_MS = 2_000

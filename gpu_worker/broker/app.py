@@ -20,6 +20,7 @@ from bulletin.units import DAY_MS
 from bulletin.wire import channel, clients, console, frames, keys, messages as wire, page_requests
 from bulletin.wire.connections import Connections
 from bulletin.wire.messages.engine_broker import Demand
+from bulletin.wire.messages.own_cells import OwnReport
 from gpu_worker.broker import picture, recall
 from gpu_worker.broker.access_review import AccessReview
 from gpu_worker.broker.agent_admission import AgentAdmission
@@ -273,7 +274,7 @@ class Broker:
 
     async def _answer(
         self, person: Person, question: console.FromConsole | page_requests.FromPage
-    ) -> console.Report | page_requests.PageReport | Demand | wire.Refusal:
+    ) -> console.Report | page_requests.PageReport | Demand | OwnReport | wire.Refusal:
         if isinstance(question, page_requests.FromPage):
             return await self._pages.answer(person, question)
         return await self._console.answer(person, question)

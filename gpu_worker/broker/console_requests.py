@@ -11,7 +11,8 @@ from bulletin.errors import LedgerAway
 from bulletin.ids import AgentId, LeaseId, ProjectId, UserName
 from bulletin.wire import console, messages as wire
 from bulletin.wire.messages.engine_broker import Demand, EngineNews
-from gpu_worker.broker import known_ids, reports
+from bulletin.wire.messages.own_cells import AskOwn, OwnReport
+from gpu_worker.broker import known_ids, own_report, reports
 from gpu_worker.broker.admin_requests import AdminRequests
 from gpu_worker.broker.agents import Agents
 from gpu_worker.broker.engine_reports import EngineReports
@@ -68,7 +69,9 @@ class ConsoleRequests:
         for note in [msgspec.convert(note, NodeNote) for note in notes]:
             await self._note(note)
 
-    async def answer(self, person: Person, question: console.FromConsole) -> console.Report | Demand | wire.Refusal:
+    async def answer(
+        self, person: Person, question: console.FromConsole
+    ) -> console.Report | Demand | OwnReport | wire.Refusal:
         """Return the report that was asked for, or a refusal with its sentence."""
         try:
             match question:
@@ -90,6 +93,10 @@ class ConsoleRequests:
                     return self._boosts.report(person)
                 case EngineNews():
                     return await self._engine.answer(person, question)
+                case AskOwn():
+                    return await own_report.make_report(
+                        person, question, self._shell, self._agents, self._ledger, self._now_ms
+                    )
                 case console.AskMetrics():
                     known_ids.check_admin(person, "read what is counted of all projects")
                     return console.MetricsReport(text=self._metrics())

@@ -12,6 +12,7 @@ from bulletin.ids import KernelId, RequestId, SessionId, UserName
 from bulletin.units import HOUR_MS
 from bulletin.wire import clients, console, keys, messages as wire, page_requests
 from bulletin.wire.messages.engine_broker import Demand, EngineNews
+from bulletin.wire.messages.own_cells import AskOwn, OwnReport
 from gpu_worker.broker.active_lease import PendingRequest
 from gpu_worker.broker.aside_work import AsideWork
 from gpu_worker.broker.broker_pauses import BrokerPauses
@@ -46,7 +47,9 @@ _FAULT = (
 Send = Callable[[bytes, wire.Message], Coroutine[None, None, None]]
 Draw = Callable[[Person], Awaitable[wire.Picture]]
 Asked = console.FromConsole | page_requests.FromPage
-Answer = Callable[[Person, Asked], Awaitable[console.Report | page_requests.PageReport | Demand | wire.Refusal]]
+Answer = Callable[
+    [Person, Asked], Awaitable[console.Report | page_requests.PageReport | Demand | OwnReport | wire.Refusal]
+]
 
 
 class ConnectedKernel(msgspec.Struct):
@@ -102,7 +105,7 @@ class Kernels:
             await self._send(route, wire.Unknown())
             return
         kernel.heard_ms = self._now_ms()
-        if not isinstance(message, EngineNews):  # it is there for others, and asks all the time
+        if not isinstance(message, EngineNews | AskOwn):  # they ask all the time, and use nothing
             self.active_ms = kernel.heard_ms
         self._routes[kernel.session] = route
         match message:

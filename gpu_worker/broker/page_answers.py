@@ -8,13 +8,14 @@ from bulletin.errors import LedgerAway
 from bulletin.ids import ProjectId
 from bulletin.wire import console, messages as wire, page_requests as page
 from bulletin.wire.messages.engine_broker import Demand
+from bulletin.wire.messages.own_cells import OwnReport
 from gpu_worker.broker import pool_report, project_use, reports
 from gpu_worker.broker.agents import Agents
 from gpu_worker.broker.identity import Person
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 
-Answer = Callable[[Person, console.FromConsole], Awaitable[console.Report | Demand | wire.Refusal]]
+Answer = Callable[[Person, console.FromConsole], Awaitable[console.Report | Demand | OwnReport | wire.Refusal]]
 _NOT_THE_PAGE = "Only the hub's own page asks so. People ask as themselves: bulletin queue, bulletin projects."
 
 
@@ -38,7 +39,7 @@ class PageAnswers:
 
     async def answer(
         self, person: Person, asked: page.FromPage
-    ) -> page.PageReport | console.Report | Demand | wire.Refusal:
+    ) -> page.PageReport | console.Report | Demand | OwnReport | wire.Refusal:
         """Return the report that was asked for, or a refusal with its sentence."""
         if not person.is_page or isinstance(asked, page.FindFor):  # the page's own is asked of the nodes (`Joins`)
             return wire.Refusal(code=RefusalCode.NOT_ALLOWED, sentence=_NOT_THE_PAGE)

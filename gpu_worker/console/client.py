@@ -13,6 +13,7 @@ from bulletin.errors import BadConfig, MalformedMessage, NotDone
 from bulletin.ids import KernelId
 from bulletin.wire import channel, clients, console, frames, keys, messages as wire, page_requests
 from bulletin.wire.messages.engine_broker import Demand
+from bulletin.wire.messages.own_cells import OwnReport
 
 _ANSWER_S = 10.0
 
@@ -94,6 +95,7 @@ async def _ask(connection: keys.Connection, question: console.FromConsole | wire
                         | page_requests.PoolReport()
                         | page_requests.PastCells()
                         | page_requests.UseReport()
+                        | OwnReport()
                     ):
                         pass  # not what was asked
                     case _:

@@ -55,8 +55,12 @@ class Lab:
         page.wait_for_url(f"**/user/{user}/lab**")
         self._token = hub.token_of(user)
         quiet = {"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": True}
-        self._api("PUT", "/settings/@jupyterlab/apputils-extension:notification", {"raw": json.dumps(quiet)}, at="lab/")
+        self.set_settings("@jupyterlab/apputils-extension:notification", quiet)
         self.enter(page)
+
+    def set_settings(self, plugin: str, values: dict[str, Any]) -> None:
+        """Change what the user has set of a plugin; Lab knows it when it is opened next."""
+        self._api("PUT", f"/settings/{plugin}", {"raw": json.dumps(values)}, at="lab/")
 
     def enter(self, page: Page) -> None:
         """Open Lab in this tab, with no notebook in it."""
@@ -205,9 +209,12 @@ class Notebook:
         return outputs
 
 
-def picture(name: str, shown: Locator | Sequence[Locator]) -> None:
-    """Keep what is seen there as docs/images/NAME.png, where pictures are asked for."""
+def picture(name: str, shown: Page | Locator | Sequence[Locator]) -> None:
+    """Keep what is seen there, or all of the page, as docs/images/NAME.png, where pictures are asked for."""
     if not os.environ.get("BULLETIN_SCREENSHOTS"):
+        return
+    if isinstance(shown, Page):
+        shown.screenshot(path=_PICTURES / f"{name}.png")
         return
     parts = [shown] if isinstance(shown, Locator) else shown
     page = parts[0].page

@@ -68,6 +68,10 @@ class Kernel:
         self._socket.close()
         self._hub.api("DELETE", f"/kernels/{self._id}", None, self._token, self._base)
 
+    def restart(self) -> None:
+        """Restart it, as Jupyter's button does."""
+        self._hub.api("POST", f"/kernels/{self._id}/restart", None, self._token, self._base)
+
     def send(self, code: str) -> Run:
         """Run a cell; what it prints is in the Run as it is awaited."""
         message = uuid.uuid4().hex

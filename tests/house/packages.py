@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("bulletin", "bulletin_magic", "bulletin_spawner", "gpu_worker")
+PACKAGES = ("bulletin", "bulletin_lab", "bulletin_magic", "bulletin_spawner", "gpu_worker")
 #: Names that Python gives a meaning, and so stand in every package.
 _EVERYWHERE = frozenset({"__init__", "__main__"})
 

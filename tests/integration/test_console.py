@@ -80,7 +80,7 @@ def test_who_waits_is_listed_explained_and_withdrawn(
     output = second.collect(waits)
     assert output.error is not None
     assert output.error["ename"] == "CellStopped"
-    assert output.error["evalue"].startswith("You cancelled this cell at the command line.")
+    assert output.error["evalue"].startswith("You cancelled this cell.")
     assert queue(bulletin)["waiting"] == []
     first.answer("go")
     assert first.collect(busy).error is None
@@ -95,7 +95,7 @@ def test_a_running_cell_is_stopped_and_what_it_did_is_kept(bulletin: Bulletin, n
     output = notebook.collect(busy)
     assert output.error is not None
     assert output.error["ename"] == "KeyboardInterrupt"
-    assert "You cancelled this cell at the command line." in output.shown
+    assert "You cancelled this cell." in output.shown
     assert notebook.value("x") == "1"
 
 

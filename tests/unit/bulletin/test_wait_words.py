@@ -2,7 +2,7 @@
 
 import pytest
 
-from bulletin.wait_words import describe_rest, describe_wait, wait_columns
+from bulletin.wait_words import describe_place, describe_rest, describe_wait, ordinal, wait_columns
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,15 @@ def test_what_is_known_of_a_wait_is_said_where_it_says_something(
     assert describe_wait(usual_ms, most_ms) == said
     assert describe_rest(usual_ms, most_ms) == (f"; from now on {said}" if said else "")
     assert wait_columns(usual_ms, most_ms) == columns
+
+
+def test_places_in_line_are_counted_as_people_count() -> None:
+    assert [ordinal(n) for n in (1, 2, 3, 4, 11, 12, 13, 21, 22, 103, 112)] == (
+        ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "22nd", "103rd", "112th"]
+    )
+
+
+def test_a_place_is_told_with_what_is_waited_for_how_long_and_why() -> None:
+    assert describe_place(0, "a GPU", None, None, "") == "Getting a GPU ready."
+    said = describe_place(2, "2 GPUs", 30_000, 720_000, "others are before you")
+    assert said == "Waiting for 2 GPUs: 2nd in line, usually about 30 s, at most about 12 min. Others are before you."

@@ -17,7 +17,7 @@ from bulletin.wire.messages import (
 from bulletin_magic.commands.panel import describe_panel, describe_pool
 from bulletin_magic.connection.deliveries import CellFinished, PoolStatus, QueuePosition
 from bulletin_magic.connection.resource_spec import LeaseInfo
-from bulletin_magic.output.notes import describe_queue_position, dim, ordinal
+from bulletin_magic.output.notes import describe_queue_position, dim
 from bulletin_magic.output.receipts import ReceiptList, advise, describe_receipt, describe_receipts, receipt_of
 from bulletin_magic.running.outcome import RemoteError, describe_stayed, error_to_raise
 
@@ -68,12 +68,6 @@ def waiting(
 )
 def test_the_queue_line_says_what_where_how_long_and_why(told: QueuePosition, line: str) -> None:
     assert describe_queue_position(told) == line
-
-
-def test_places_in_line_are_counted_as_people_count() -> None:
-    assert [ordinal(n) for n in (1, 2, 3, 4, 11, 12, 13, 21, 22, 103, 112)] == (
-        ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "22nd", "103rd", "112th"]
-    )
 
 
 def test_a_note_cannot_smuggle_markup_into_the_notebook() -> None:

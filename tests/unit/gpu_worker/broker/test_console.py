@@ -242,7 +242,7 @@ def test_a_running_cell_is_interrupted_then_ended_and_another_cell_is_interrupte
     broker.join()
     lease = broker.run(ANN, "cell-a")
     assert broker.ask(ANN, console.Cancel(id="cell-a")).what == "interrupted"
-    sentence = "You cancelled this cell at the command line."
+    sentence = "You cancelled this cell."
     assert broker.to_agents[-1] == wire.CancelCell(lease=lease, sentence=sentence)
     assert broker.ask(ANN, console.Cancel(id=lease)).what == "ended"
     assert broker.to_agents[-1] == wire.CancelCell(lease=lease, sentence=sentence, hard=True)

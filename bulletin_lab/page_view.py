@@ -1,0 +1,238 @@
+"""What a page in JupyterLab shows of the user's cells: in the words that are used wherever people read of a pool. Pure.
+
+The page puts these sentences where they belong, and counts nothing itself.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from bulletin.codes import CellOutcome
+from bulletin.ids import SHORT, CellId, LeaseId
+from bulletin.pool_words import describe_outcome, describe_project, state_words
+from bulletin.units import HOUR_MS, show_duration, show_size
+from bulletin.wait_words import count, describe_place, ordinal
+from bulletin.wire.messages import CellNote
+from bulletin.wire.messages.own_cells import OwnEnded, OwnProject, OwnReport, OwnRunning, OwnWaiting
+from bulletin_lab.pool_link import OwnCells
+
+#: How a kernel calls itself: Jupyter's own id of it, its process, and what it does beside its cells.
+_KERNEL = re.compile(r"(?P<id>.+?)-\d+(?:-(?P<beside>background|sweep)-\w+)?")
+#: More of the first line of a cell is not shown.
+_LINE_LIMIT = 60
+#: How a cell ends that is nothing to look into.
+_WELL = (CellOutcome.RETURNED, CellOutcome.INTERRUPTED)
+_PERIODS = {"day": "today", "week": "this week", "month": "this month"}
+
+Kind = Literal["front", "background", "sweep"]
+
+
+class WaitingCell(msgspec.Struct, frozen=True, kw_only=True):
+    """A cell in line."""
+
+    lease: LeaseId
+    #: Jupyter's id of the kernel of its notebook; empty where that is not known.
+    kernel: str
+    kind: Kind
+    title: str
+    sentence: str
+    #: For the status bar: "2nd in line".
+    brief: str
+    waited_ms: int
+
+
+class RunningCell(msgspec.Struct, frozen=True, kw_only=True):
+    """A cell that has its slots, or a session that is kept ready for the next one."""
+
+    lease: LeaseId
+    kernel: str
+    kind: Kind
+    title: str
+    sentence: str
+    #: Whether a cell runs there or is about to; else there is nothing to cancel.
+    is_cell: bool
+    #: What brings a cell of the background into another notebook, once its own is gone.
+    command: str = ""
+
+
+class DetachedCell(msgspec.Struct, frozen=True, kw_only=True):
+    """A cell that a node still has, and whose notebook is gone."""
+
+    title: str
+    sentence: str
+    #: What brings it into a notebook, to be typed there.
+    command: str
+
+
+class EndedCell(msgspec.Struct, frozen=True, kw_only=True):
+    """The receipt of a cell."""
+
+    lease: LeaseId
+    title: str
+    #: How it ended, where that is worth a word.
+    outcome: str
+    is_well: bool
+    sentence: str
+    ended_at_ms: int
+
+
+class PageView(msgspec.Struct, frozen=True, kw_only=True):
+    """What there is to show. Only where the pool is `there` is more than that."""
+
+    #: There; not answering, as `summary` says; startable by the next cell; or not for this user, or not at all.
+    pool: Literal["there", "away", "startable", "none"]
+    #: A sentence about the pool, and its beginning for the status bar.
+    summary: str = ""
+    brief: str = ""
+    project: str = ""
+    waiting: tuple[WaitingCell, ...] = ()
+    #: Of the cells in line, those that are not told one by one.
+    more_waiting: int = 0
+    running: tuple[RunningCell, ...] = ()
+    detached: tuple[DetachedCell, ...] = ()
+    ended: tuple[EndedCell, ...] = ()
+    #: Whether `detached` and `ended` were asked for.
+    is_whole: bool = False
+
+
+def describe(cells: OwnCells) -> PageView:
+    """Put what the pool said into the words of the page."""
+    report, word = cells.report, cells.report.slot_word
+    lines = {note.cell: note for note in cells.notes}
+    attended = {one.cell for one in report.running}
+    return PageView(
+        pool="there",
+        summary=_summary(report),
+        brief=_free(report),
+        project=_project(report.project, word) if report.project is not None else "",
+        waiting=tuple(_waiting(one, word) for one in report.waiting),
+        more_waiting=report.own_waiting_count - len(report.waiting),
+        running=tuple(_running(one, word, lines) for one in report.running),
+        detached=tuple(_detached(cells.notes, attended)) if cells.is_whole else (),
+        ended=tuple(_ended(one, word) for one in report.ended),
+        is_whole=cells.is_whole,
+    )
+
+
+def _free(report: OwnReport) -> str:
+    if not report.total:
+        return f"no {report.slot_word}"
+    return f"{report.free + report.ready} of {report.total} {report.slot_word}{'s' if report.total > 1 else ''} free"
+
+
+def _summary(report: OwnReport) -> str:
+    """Say in a sentence how many slots are free, and how many people's cells wait; what is kept ready is given away."""
+    if not report.total:
+        return f"The pool has no {report.slot_word} at this moment."
+    own = sum(len(one.slots) for one in report.running if one.state == "hot")
+    whose = "your next cell" if own >= report.ready else "somebody's next cell"
+    ready = f", {report.ready} of them kept ready for {whose}" if report.ready else ""
+    waits = f"{report.waiting_count} waiting" if report.waiting_count else "nobody waits"
+    return f"{_free(report)}{ready}; {waits}."
+
+
+def _project(project: OwnProject, word: str) -> str:
+    """Say what the project uses and has left, where it has anything but the line."""
+    said = []
+    if project.guaranteed_milli or project.limit_milli is not None or project.class_hours:
+        said.append(
+            describe_project(
+                project.project,
+                word,
+                used_milli=project.used_milli,
+                guaranteed_milli=project.guaranteed_milli,
+                limit_milli=project.limit_milli,
+                class_hours=project.class_hours,
+            )
+        )
+    if project.budget_left_ms is not None and project.period is not None:
+        left = max(0, project.budget_left_ms) / HOUR_MS
+        said.append(f"{left:.3g} {word}-hours of its budget are left {_PERIODS[project.period]}.")
+    return " ".join(said)
+
+
+def _whose(kernel: str) -> tuple[str, Kind]:
+    match = _KERNEL.fullmatch(kernel)
+    if match is None:
+        return "", "front"
+    beside = match["beside"]
+    return match["id"], "background" if beside == "background" else "sweep" if beside == "sweep" else "front"
+
+
+def _waiting(one: OwnWaiting, word: str) -> WaitingCell:
+    kernel, kind = _whose(one.kernel)
+    place = describe_place(one.position, count(one.gpus, word), one.usual_ms, one.wait_ms, one.reason)
+    return WaitingCell(
+        lease=one.lease,
+        kernel=kernel,
+        kind=kind,
+        title=one.label,
+        sentence=f"{place} Waited {show_duration(one.waited_ms)}.",
+        brief="getting ready" if one.position < 1 else f"{ordinal(one.position)} in line",
+        waited_ms=one.waited_ms,
+    )
+
+
+def _running(one: OwnRunning, word: str, lines: dict[CellId, CellNote]) -> RunningCell:
+    kernel, kind = _whose(one.kernel)
+    note = lines.get(one.cell) if one.cell is not None else None
+    is_cell = one.state in ("granted", "busy", "reclaiming")
+    where = f"{count(len(one.slots), word)} of {one.node}"
+    match one.state:
+        case "hot":
+            said = f"{where} kept ready for the next cell, or given to who needs it."
+        case "busy":
+            quota = "" if one.in_quota is None else ", in quota" if one.in_quota else ", borrowed"
+            at_most = f"; at most {show_duration(one.walltime_ms)}"
+            said = f"Running for {show_duration(one.for_ms)} on {where}{quota}{at_most}."
+        case "reclaiming":
+            said = f"Running on {where}, which is to be given back to its owner."
+        case state:
+            said = f"{where}: {state_words(state)}."
+    return RunningCell(
+        lease=one.lease,
+        kernel=kernel,
+        kind=kind,
+        title=(one.label or (_shorten(note.line) if note is not None else "")) if is_cell else "",
+        sentence=said[:1].upper() + said[1:],
+        is_cell=is_cell,
+        command=_attach(one.cell) if kind == "background" and one.cell is not None and is_cell else "",
+    )
+
+
+def _detached(notes: tuple[CellNote, ...], attended: set[CellId | None]) -> Iterator[DetachedCell]:
+    for note in notes:
+        if note.is_attended:
+            continue
+        state = "running" if note.cell in attended else note.state
+        yield DetachedCell(
+            title=note.label or _shorten(note.line),
+            sentence=f"Its notebook is gone: {state} on {note.node}, began {show_duration(note.since_ms)} ago.",
+            command=_attach(note.cell),
+        )
+
+
+def _attach(cell: CellId) -> str:
+    return f"%gpu attach {cell[:SHORT]}"
+
+
+def _ended(one: OwnEnded, word: str) -> EndedCell:
+    facts = [f"ran {show_duration(one.ran_ms)} on {one.node}"]
+    if one.peak_memory_bytes is not None:
+        facts.append(f"peak {show_size(one.peak_memory_bytes)}")
+    if one.mean_utilization is not None:
+        facts.append(f"{word} {one.mean_utilization:.0%} busy")
+    return EndedCell(
+        lease=one.lease,
+        title=one.label,
+        outcome="" if one.outcome is CellOutcome.RETURNED else describe_outcome(one.outcome),
+        is_well=one.outcome in _WELL,
+        sentence=" · ".join(facts),
+        ended_at_ms=one.ended_at_ms,
+    )
+
+
+def _shorten(line: str) -> str:
+    return line if len(line) <= _LINE_LIMIT else f"{line[: _LINE_LIMIT - 1]}…"

@@ -1,0 +1,63 @@
+/** The button that turns the active cell into a %%gpu cell and back. */
+
+import { CodeCell, ICellModel, ICodeCellModel } from '@jupyterlab/cells';
+import { INotebookTracker } from '@jupyterlab/notebook';
+import { ISignal, Signal } from '@lumino/signaling';
+
+import { gpuLineOf, isGpuCell, toggle } from './gpuLine.js';
+
+export class CellToggle {
+  constructor(private readonly tracker: INotebookTracker) {
+    tracker.activeCellChanged.connect(this.follow, this);
+    this.follow();
+  }
+
+  /** The answer of `isOn` or `isPossible` may be another. */
+  get changed(): ISignal<this, void> {
+    return this.changedSignal;
+  }
+
+  /** Whether there is a cell that could run on the pool, and that can be changed. */
+  get isPossible(): boolean {
+    const cell = this.tracker.activeCell;
+    return cell instanceof CodeCell && !cell.readOnly;
+  }
+
+  get isOn(): boolean {
+    const cell = this.tracker.activeCell;
+    return cell instanceof CodeCell && isGpuCell(cell.model.sharedModel.getSource());
+  }
+
+  /** Change the cell as an edit that can be undone. Options that were taken away come back with the next press. */
+  press(): void {
+    const cell = this.tracker.activeCell;
+    if (!(cell instanceof CodeCell) || cell.readOnly) {
+      return;
+    }
+    const shared = cell.model.sharedModel;
+    const source = shared.getSource();
+    const line = gpuLineOf(source);
+    const edit = toggle(source, this.lines.get(cell.model));
+    if (line !== null) {
+      this.lines.set(cell.model, line);
+    }
+    shared.updateSource(edit.start, edit.end, edit.text);
+  }
+
+  private follow(): void {
+    this.followed?.sharedModel.changed.disconnect(this.tell, this);
+    const model = this.tracker.activeCell?.model ?? null;
+    this.followed = model;
+    model?.sharedModel.changed.connect(this.tell, this);
+    this.tell();
+  }
+
+  private tell(): void {
+    this.changedSignal.emit();
+  }
+
+  private readonly changedSignal = new Signal<this, void>(this);
+
+  private followed: ICellModel | null = null;
+  private readonly lines = new WeakMap<ICodeCellModel, string>();
+}
