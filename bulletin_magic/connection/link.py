@@ -18,11 +18,23 @@ from bulletin.ids import KernelId, LeaseId
 from bulletin.wire import channel
 from bulletin.wire.frames import Blob, Unpacker, pack
 from bulletin.wire.keys import Connection
-from bulletin.wire.messages import PROTOCOL, AgentToKernel, FromKernel, Hello, KernelToAgent, Ping, Run, ToKernel
+from bulletin.wire.messages import (
+    PROTOCOL,
+    AgentToKernel,
+    FetchLibrary,
+    FindLibrary,
+    FromKernel,
+    Hello,
+    KernelToAgent,
+    Ping,
+    Run,
+    ToKernel,
+)
 from bulletin_magic.connection import shared_memory
 from bulletin_magic.connection.delivery_queue import DeliveryQueue
 from bulletin_magic.connection.folder_listing import FolderLimits
-from bulletin_magic.connection.folder_server import FolderServer
+from bulletin_magic.connection.folder_server import Answer, FolderServer
+from bulletin_magic.connection.library_server import LibraryServer
 from bulletin_magic.connection.session_client import SessionClient
 from bulletin_magic.connection.session_events import (
     AgentSaid,
@@ -75,6 +87,7 @@ class Link:
     ) -> None:
         """Connect. `show_late_output` shows what cells print that have ended; it is called in the link's thread."""
         self._folders = FolderServer(folder_limits)
+        self._libraries = LibraryServer(lambda: folder_limits().library_bytes)
         self._show_late_output = show_late_output
         self._connection = connection
         hello = Hello(protocol=PROTOCOL, version=__version__, token=connection.token, kernel=kernel)
@@ -256,7 +269,10 @@ class Link:
                     to_agent = structs.replace(to_agent, folder=probe)
                 self._send_to_agent(to_agent, blobs)
             case AnswerFolder(message=asked, blobs=blobs):
-                answer = self._folders.answer(asked, blobs)
+                if isinstance(asked, FindLibrary | FetchLibrary):
+                    answer: Answer | None = self._libraries.answer(asked)
+                else:
+                    answer = self._folders.answer(asked, blobs)
                 if answer is not None:
                     self._send_to_agent(*answer)
             case ServeFolder(folder=folder):
@@ -287,6 +303,7 @@ class Link:
 
     def _drop_agent(self) -> None:
         self._folders.forget()
+        self._libraries.forget()
         if self._agent is not None:
             if not self._is_agent_muted:
                 self._poller.unregister(self._agent)

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple, NoReturn
 from msgspec import structs
 
 from bulletin.errors import MalformedMessage
+from bulletin.libraries import find_spec
 from bulletin.state import Baseline, Changed, Table, changes, missing_modules, restore, whole
 from bulletin.state.names import users
 from bulletin.wire import blobs
@@ -43,6 +44,7 @@ from gpu_worker.executor.cell_errors import (
 )
 from gpu_worker.executor.cell_owners import CellOwners
 from gpu_worker.executor.environment_check import describe_differences, find_refusal
+from gpu_worker.executor.followed_libraries import FollowedLibraries
 from gpu_worker.executor.interrupts import Interrupts
 from gpu_worker.executor.notebook_folders import NotebookFolders
 from gpu_worker.executor.output_stream import OutputStream
@@ -78,6 +80,9 @@ class Executor:
         self._interrupts = Interrupts(self._loop, self._notice)
         self._owners = CellOwners()
         self._folders = NotebookFolders(folder_fd, scratch, lambda: self._interrupts.is_stop_wanted)
+        self._followed = FollowedLibraries()
+        #: Why libraries of the notebook that this environment lacks did not come, as the ends of sentences.
+        self._why_not: dict[str, str] = {}
         self._relay = Relay(self._link, self._interrupts, self._owners)
         self._descriptors = CapturedDescriptors(self._relay)
         self._relay.drain_descriptors = self._descriptors.drain
@@ -207,6 +212,7 @@ class Executor:
         if problem is None:
             problem = self._refuse(run) or self._bring_files(run)
         if problem is None:
+            self._bring_libraries(run)
             try:
                 background = self._find_background_names(run.source)
                 baseline = self._context.run(self._restore, parts, background)
@@ -250,11 +256,22 @@ class Executor:
 
     def _tell_differences(self, run: Run) -> None:
         """Say which libraries this environment has otherwise than the notebook, before the cell runs that uses them."""
-        sentences = tuple(describe_differences(run.libraries, run.absent))
+        self._tell(tuple(describe_differences(run.libraries, run.absent, self._why_not)))
+
+    def _tell(self, sentences: tuple[str, ...]) -> None:
         for sentence in sentences:
             self._relay.note_to_user(sentence)
         if sentences:
             self._folders.tell(EnvironmentFound(sentences=sentences))
+
+    def _bring_libraries(self, run: Run) -> None:
+        """Have those libraries of the notebook here that the cell uses and that this environment lacks."""
+        lacking = [name for name in run.libraries if find_spec(name) is None]
+        if lacking:
+            done = self._folders.bring_libraries(lacking)
+            self._why_not = {name: done.problem or done.refused.get(name, "") for name in lacking}
+            self._followed.add(done.folders)
+            self._tell(done.notes)
 
     def _bring_files(self, run: Run) -> ErrorText | None:
         """Have the files of the notebook's folder here, if the node does not share it; return why that cannot be."""
