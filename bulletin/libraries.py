@@ -3,6 +3,7 @@
 import importlib.metadata
 import importlib.util
 import sys
+import sysconfig
 from importlib.machinery import ModuleSpec
 
 #: As long as a version may be on the wire.
@@ -24,3 +25,8 @@ def version_of(name: str) -> str:
     except (importlib.metadata.PackageNotFoundError, ValueError):
         said = getattr(sys.modules.get(name), "__version__", "")
         return said[:_LONGEST] if isinstance(said, str) else ""
+
+
+def platform() -> str:
+    """Say what compiled modules are called here, and for which machine: those for another one do not load."""
+    return f"{sysconfig.get_config_var('EXT_SUFFIX')} {sysconfig.get_platform()}"

@@ -117,7 +117,7 @@ class AgentCommand(Command):
     def start(self) -> None:
         """Run the agent."""
         from gpu_worker.agent.membership import read_membership
-        from gpu_worker.agent.node_agent import Agent, make_agent_id
+        from gpu_worker.agent.node_agent import Agent, make_process_mark
         from gpu_worker.agent.node_protections import find_protections
         from gpu_worker.agent.root_helper import RootHelper
         from gpu_worker.agent.zygote_start import RootLink
@@ -126,7 +126,7 @@ class AgentCommand(Command):
         settings = self.settings()
         has_root_helper = self.root_helper is not None
         if settings.agent_user and os.getuid() == 0:
-            self.status = RootHelper(settings, make_agent_id(settings), self.given).run()
+            self.status = RootHelper(settings, make_process_mark(settings), self.given).run()
             return
         if has_root_helper:
             die_with_parent(os.getppid())
@@ -138,7 +138,7 @@ class AgentCommand(Command):
             what="this node runs cells for others" if membership.node else "this pool serves a hub",
         )
         protections = find_protections(
-            settings, make_agent_id(settings), serves_hub=membership.serves_hub, has_root_helper=has_root_helper
+            settings, make_process_mark(settings), serves_hub=membership.serves_hub, has_root_helper=has_root_helper
         )
         starter = RootLink(self.root_helper) if self.root_helper is not None else None
 

@@ -64,24 +64,17 @@ def take_out_temporaries(nodes: list[object], root: object, besides: Mapping[int
         Whether there were objects of C code among them: what only such a one held shows when it is gone, so
         `take_out_unheld` is to be called once the memo is cleared.
     """
-    fewest = min(map(sys.getrefcount, nodes))
-    if fewest > HELD_BY_STREAM_MAPPED + max(besides.values(), default=0):  # mostly, and this is quick to see
+    counts, most = list(map(sys.getrefcount, nodes)), HELD_BY_STREAM_MAPPED + max(besides.values(), default=0)
+    if min(counts) > most:  # mostly, and this is quick to see
         return False
-    temporary = _take_out_temporary(nodes, root, besides)
-    return bool(temporary) and _take_out_their_parts(nodes, temporary, besides)
-
-
-def _take_out_temporary(nodes: list[object], root: object, besides: Mapping[int, int]) -> list[object]:
-    found: list[object] = []
-    count_of, most = sys.getrefcount, HELD_BY_STREAM + max(besides.values(), default=0)
-    for memo_index in range(len(nodes)):
+    temporary: list[object] = []
+    for memo_index in [memo_index for memo_index, count in enumerate(counts) if count <= most]:
         value = nodes[memo_index]
-        if value is root or (count := count_of(value)) > most:
-            continue
-        if count <= HELD_BY_STREAM + besides.get(id(value), 0):
-            found.append(value)
+        if value is not root and counts[memo_index] <= HELD_BY_STREAM_MAPPED + besides.get(id(value), 0):
+            temporary.append(value)
             nodes[memo_index] = None
-    return found
+    value = None
+    return bool(temporary) and _take_out_their_parts(nodes, temporary, besides)
 
 
 def _take_out_their_parts(nodes: list[object], temporary: list[object], besides: Mapping[int, int]) -> bool:

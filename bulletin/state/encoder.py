@@ -7,14 +7,13 @@ globals, and the functions that make values find what the receiver lends them.
 import builtins
 import contextlib
 import copyreg
-import enum
 import io
 import pickle
 import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from types import CodeType, FunctionType, GetSetDescriptorType, MethodDescriptorType
+from types import CodeType, FunctionType
 from typing import Any
 
 import cloudpickle
@@ -25,14 +24,16 @@ from bulletin.cpython.class_layout import count_slots, holds_slots_only, is_pyth
 from bulletin.cpython.refcounts import find_dict_sharers, take_out_temporaries, take_out_unheld
 
 from . import reducers
-from .atoms import ATOMS
 from .handles import Handle
 from .leaves import CONTAINERS, Leaves, find_in
 from .load_transaction import RECEIVER, Reduced, Unpicklable, refuse
 from .memory import Finder, Region, Widen
+from .node_kinds import KINDS_OF_NODES
 from .object_paths import Stayed, kind_of, path_to
 from .reducers import Reducer
+from .reducers.classes import reduce_class
 from .reducers.containers import USUAL_STATE, reduce_user_container, says_too_little
+from .reducers.functions import reduce_function
 from .reducers.left_out import shares_parts, with_observers
 from .reducers.unwilling import REFUSALS, reduce_unwilling
 from .silence import silence
@@ -42,8 +43,6 @@ from .table import Unit
 PREAMBLE = pickle_memo.ground_preamble(memo_indexes=(0, 1, 2))
 #: The place of the first object after the preamble.
 FIRST_PLACE = 3
-#: Known by their name: never in the table.
-_NAMED = (type, FunctionType, CodeType, MethodDescriptorType, GetSetDescriptorType)
 #: As deep as a value may be nested: more than Python's own limit, with a stack of its own.
 _DEEP_LIMIT, _DEEP_STACK_BYTES = 400_000, 1 << 29
 _MANY_STAYED = 16
@@ -79,6 +78,7 @@ class Encoder(pickle.Pickler):
         self._kinds: dict[type, Reducer | None] = dict(reducers.EXACT)
         self._usual: set[type] = set()
         self._places: dict[type, Mapping[int, reducers.Place]] = {}  # where modules hold instances of a type
+        self._importable: dict[int, tuple[object, str]] = {}  # functions and classes that go by name, and their modules
         shared = (namespace, RECEIVER, vars(builtins))  # `exec(code, own)` puts the built-ins into `own`
         self._ground: dict[int, tuple[int, object]] = {
             id(part): (memo_index, part) for memo_index, part in enumerate(shared)
@@ -223,12 +223,8 @@ class Encoder(pickle.Pickler):
         """List the objects of the stream by their place, without atoms and what the stream alone holds: None there."""
         found = pickle_memo.read_memo(self)
         nodes: list[object] = [None] * len(found)
-        kinds = _kinds_of_nodes
         for memo_index, value in found.values():
-            kind = type(value)
-            if kind not in kinds:
-                kinds[kind] = _has_identity(kind)
-            if kinds[kind]:
+            if KINDS_OF_NODES[type(value)]:
                 nodes[memo_index] = value
         if id(root) in found:  # a definition is the root of its own unit, and nothing in those of others
             nodes[found[id(root)][0]] = root
@@ -278,6 +274,9 @@ class Encoder(pickle.Pickler):
 
     def reducer_override(self, value: Any) -> Reduced:
         """Choose how a value is written. Pickle asks for everything but plain numbers, strings and containers."""
+        if id(value) in self._importable:  # asked once in an exchange, and met in every stream
+            self.homes.add(self._importable[id(value)][1])
+            return NotImplemented
         kind = type(value)
         try:
             reducer = self._kinds[kind]
@@ -306,6 +305,8 @@ class Encoder(pickle.Pickler):
             found = reducer(self, value)
             if found is NotImplemented:
                 found = _reduce_generic(self, value)
+                if found is NotImplemented and (reducer is reduce_class or reducer is reduce_function):
+                    self._importable[id(value)] = value, value.__module__
         except Exception as problem:
             if isinstance(problem, RecursionError | MemoryError):
                 raise
@@ -382,19 +383,6 @@ def _is_plain(kind: type) -> bool:
         and kind not in copyreg.dispatch_table
         and kind not in _DISPATCH
     )
-
-
-#: Whether instances of a type go into the table, as far as it is known.
-_kinds_of_nodes: dict[type, bool] = {}
-
-
-def _has_identity(kind: type) -> bool:
-    """Tell whether it matters which of several equal objects one is; what is known by its name comes back by that."""
-    if reducers.is_buffer(kind):
-        return False  # made anew each time it is asked for
-    if reducers.is_dtype(kind) or kind.__name__ == "cython_function_or_method":
-        return False  # what says all of it is its text, or its name
-    return kind not in ATOMS and not issubclass(kind, (*_NAMED, enum.Enum))
 
 
 _DISPATCH: dict[type, Callable[[Any], Reduced]] = {**cloudpickle.Pickler.dispatch_table, io.TextIOWrapper: refuse}

@@ -64,6 +64,8 @@ class LibraryPlaces:
     def __init__(self) -> None:
         self.holders: dict[int, LibraryDict] = {}
         self.of_module: dict[str, list[LibraryDict]] = {}
+        #: How many times a dict was added, or is to be looked at anew.
+        self.revision = 0
         #: Classes of which the notebook has had an instance under a name, by module and name.
         self.used: set[tuple[str, str]] = set()
         self._modules: dict[str, ModuleType] = {}
@@ -80,16 +82,21 @@ class LibraryPlaces:
             if issubclass(kind, ModuleType):
                 holder = self._add(vars(value).get("__name__"))
                 if holder is not None and holder.atoms is None:
-                    holder.atoms, holder.length = {}, -1
+                    self._look_anew(holder)
             elif issubclass(kind, FunctionType | type):
                 self._add(value.__module__)
                 holder = self.holders.get(id(value))
                 if holder is not None and holder.atoms is None:
-                    holder.atoms, holder.length = {}, -1
+                    self._look_anew(holder)
             else:
                 self._add(kind.__module__)
                 self._kinds.add(kind)
                 self.used.update((cls.__module__, cls.__qualname__) for cls in kind.__mro__[:-1])
+
+    def _look_anew(self, holder: LibraryDict) -> None:
+        """Have all entries of a dict looked at, and its plain values compared from then on."""
+        holder.atoms, holder.length = {}, -1
+        self.revision += 1
 
     def _add(self, name: Any) -> LibraryDict | None:
         module = sys.modules.get(name) if isinstance(name, str) else None
@@ -152,6 +159,7 @@ class LibraryPlaces:
     ) -> LibraryDict:
         if key not in self.holders:
             self.holders[key] = LibraryDict(module, owner, attribute, held, kind)
+            self.revision += 1
             self.of_module.setdefault(module, []).append(self.holders[key])
         return self.holders[key]
 

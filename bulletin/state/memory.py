@@ -12,12 +12,9 @@ from collections.abc import Callable, Iterable
 from mmap import mmap
 from typing import Any, Protocol
 
-import xxhash
-
 from bulletin.cpython.raw_memory import view_of
 
-BLOCK_BYTES = 1 << 20
-DIGEST_BYTES = 16
+from .block_digests import BLOCK_BYTES, DIGEST_BYTES, BlockDigests, digests_of
 
 
 class Widen(Exception):
@@ -45,7 +42,9 @@ class Region:
     region is never written in place: copy-on-write may show it to others (see `reducers.pandas_frames`).
     """
 
-    __slots__ = ("_content", "_now", "address", "agreed", "device", "is_guarded", "is_held", "owner", "rid", "size")
+    __slots__ = (
+        "_blocks", "_content", "_now", "address", "agreed", "device", "is_guarded", "is_held", "owner", "rid", "size",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -63,6 +62,7 @@ class Region:
         self.is_held = rid >= 0
         self.agreed: bytes | None = None
         self._now: bytes | None = None
+        self._blocks = BlockDigests()
         self._content: Any = None
 
     @classmethod
@@ -103,7 +103,8 @@ class Region:
     def digests(self) -> bytes:
         """Return the digest of each block as it is now: computed once per exchange, then remembered."""
         if self._now is None:
-            self._now = digests_of(self.read())
+            view = self.read()
+            self._now = digests_of(view) if self.device is not None else self._blocks.compute(view, self.address)
         return self._now
 
     def forget(self) -> None:
@@ -125,13 +126,6 @@ class Region:
     def end(self) -> int:
         """The first address behind it."""
         return self.address + self.size
-
-
-def digests_of(view: memoryview) -> bytes:
-    """Compute sixteen bytes for each block: xxh3_128, which finds accidents and trusts the peer."""
-    return b"".join(
-        xxhash.xxh3_128_digest(view[start : start + BLOCK_BYTES]) for start in range(0, view.nbytes, BLOCK_BYTES)
-    )
 
 
 def changed_runs(before: bytes, now: bytes, size: int) -> list[tuple[int, int]]:

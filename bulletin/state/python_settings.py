@@ -7,7 +7,7 @@ import re
 import sys
 import time
 import warnings
-from operator import attrgetter
+from operator import attrgetter, is_
 from typing import Any
 
 from .setting_kind import SettingKind
@@ -15,12 +15,23 @@ from .setting_kind import SettingKind
 
 def read_filters(_: Any) -> list[tuple[Any, ...]]:
     """Read the filters, categories by name: they are classes of libraries that need not be imported there yet."""
-    found = []
     filters: list[Any] = list(warnings.filters)
-    for action, message, category, module, line in filters:
-        texts = [(part.pattern, part.flags) if isinstance(part, re.Pattern) else part for part in (message, module)]
-        found.append((action, texts[0], (category.__module__, category.__qualname__), texts[1], line))
-    return found
+    if not _read_last or not _are_same(filters, _read_last[0]):
+        found = []
+        for action, message, category, module, line in filters:
+            texts = [(part.pattern, part.flags) if isinstance(part, re.Pattern) else part for part in (message, module)]
+            found.append((action, texts[0], (category.__module__, category.__qualname__), texts[1], line))
+        _read_last[:] = filters, found
+    return list(_read_last[1])
+
+
+#: The filters that were read last, and as what.
+_read_last: list[list[Any]] = []
+
+
+def _are_same(some: list[Any], others: list[Any]) -> bool:
+    """Tell whether two lists hold the very same filters, which are tuples and never change."""
+    return len(some) == len(others) and all(map(is_, some, others))
 
 
 def _write_filters(_: Any, value: list[tuple[Any, ...]]) -> None:

@@ -58,20 +58,20 @@ class Registrations:
         self._stayed: list[Stayed] = []
         #: Context variables with a value, of which it is known where they are.
         self._variables: set[ContextVar[Any]] = set()
+        #: The dicts whose entries are counted, how many there were, those that are asked each time, and the revision of
+        #: the places that all this is of: to count thousands is quick, and to go through them is not.
+        self._helds, self._lengths = list[Any](), list[int]()
+        self._asked: list[LibraryDict] = []
+        self._revision = -1
 
     def observe(self, namespace: Mapping[str, Any]) -> Mapping[str, Found]:
         """Look for what was put into libraries since; return all that there is, by the name of the library."""
         self._places.extend(namespace)
-        holders, count = self._places.holders, 0
-        while count < len(holders):  # to look at one may add others
-            for holder in list(islice(holders.values(), count, None)):
-                count += 1
-                if len(holder.held) != holder.length and holder.kind is not threading.local:
-                    self._look(holder)
-                if holder.kind is threading.local:
-                    self._look_at_local(holder)
-                elif holder.atoms is not None:
-                    self._compare_atoms(holder, holder.atoms)
+        if self._revision == self._places.revision and list(map(len, self._helds)) == self._lengths:
+            for holder in self._asked:
+                self._ask(holder)
+        else:
+            self._look_at_all()
         for variable in copy_context():
             if variable not in self._variables:
                 self._variables.add(variable)
@@ -121,6 +121,26 @@ class Registrations:
         """Hand out, once, what was put into a library here and cannot go to the other side."""
         stayed, self._stayed = self._stayed, []
         return stayed
+
+    def _look_at_all(self) -> None:
+        """Look at each dict that has got other entries, and note how many all have now."""
+        holders, count = self._places.holders, 0
+        while count < len(holders):  # to look at one may add others
+            for holder in list(islice(holders.values(), count, None)):
+                count += 1
+                if len(holder.held) != holder.length and holder.kind is not threading.local:
+                    self._look(holder)
+                self._ask(holder)
+        counted = [holder for holder in holders.values() if holder.kind is not threading.local]
+        self._helds, self._lengths = [holder.held for holder in counted], [holder.length for holder in counted]
+        self._asked = [holder for holder in holders.values() if holder.kind is threading.local or holder.atoms]
+        self._revision = self._places.revision
+
+    def _ask(self, holder: LibraryDict) -> None:
+        if holder.kind is threading.local:
+            self._look_at_local(holder)
+        elif holder.atoms is not None:
+            self._compare_atoms(holder, holder.atoms)
 
     def _look(self, holder: LibraryDict) -> None:
         """Look at the entries that are new in a dict, or at all of one that has become smaller."""

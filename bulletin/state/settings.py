@@ -36,14 +36,17 @@ _settled: dict[str, tuple[bytes | None, bytes | None]] = {}
 def read() -> Settings:
     """Read the settings of this process. A kind that is at its library's default is left out."""
     found: Settings = {}
-    for name, kind in KINDS.items():
-        module = sys.modules.get(kind.module)
+    imported = sys.modules.get
+    for name, (home, read_kind, _, default) in KINDS.items():
+        module = imported(home)
         if module is None:
             continue
-        with contextlib.suppress(Exception):  # a library of another version, or half imported; a value of any kind
-            value = kind.read(module)
-            if value != kind.default:
+        try:  # and no `suppress`: this is asked twice for each cell
+            value = read_kind(module)
+            if value != default:
                 found[name] = _pickled(name, value)
+        except Exception:  # noqa: BLE001, S112  a library of another version, or half imported; a value of any kind
+            continue
     return found
 
 

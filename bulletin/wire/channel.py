@@ -4,14 +4,15 @@ A server binds a ROUTER, a client connects a DEALER. Both come in two forms: of 
 asyncio one. A server's queues hold so many messages of each connection, a client's all that it says.
 """
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import zmq
 import zmq.asyncio
 from zmq.auth.asyncio import AsyncioAuthenticator
 
-from bulletin.wire.frames import BLOB_LIMIT, MESSAGE_LIMIT
+from bulletin.wire.frames import BLOB_LIMIT, MESSAGE_LIMIT, Blob
 from bulletin.wire.keys import Keys, make_keys
 
 AnySocket = TypeVar("AnySocket", zmq.Socket[bytes], zmq.asyncio.Socket)
@@ -75,6 +76,35 @@ def connect(
     socket.reconnect_ivl_max = 1_000
     socket.connect(address)
     return socket
+
+
+def send(socket: zmq.Socket[bytes], address: str, frames: Sequence[Blob], *, copy: bool = True) -> None:
+    """Send by a DEALER of `connect`, without waiting; connect it anew where libzmq has given its connection up.
+
+    It does for good, and a send then waits for ever, where what answers once is no ZeroMQ, or not as it should be: the
+    port may be another program's while the server is down. What was sent there is lost.
+    """
+    try:
+        socket.send_multipart(frames, zmq.DONTWAIT, copy=copy)
+    except zmq.Again:
+        connect_anew(socket, address)
+        socket.send_multipart(frames, zmq.DONTWAIT, copy=copy)
+
+
+async def send_soon(socket: zmq.asyncio.Socket, address: str, frames: Sequence[Blob]) -> None:
+    """Send as `send` does, by a socket of asyncio."""
+    try:
+        await socket.send_multipart(frames, zmq.DONTWAIT)
+    except zmq.Again:
+        connect_anew(socket, address)
+        await socket.send_multipart(frames, zmq.DONTWAIT)
+
+
+def connect_anew(socket: AnySocket, address: str) -> None:
+    """Connect a DEALER of `connect` once more; what waits to be sent is lost."""
+    with contextlib.suppress(zmq.ZMQError):  # libzmq has parted with the address already
+        socket.disconnect(address)
+    socket.connect(address)
 
 
 class AdmittedKeys:

@@ -7,6 +7,7 @@ import asyncio
 import socket
 import struct
 from collections.abc import Sequence
+from typing import Protocol
 
 from bulletin.errors import MalformedMessage
 from bulletin.wire.frames import BLOB_COUNT_LIMIT, BLOB_LIMIT, MESSAGE_LIMIT, Blob
@@ -45,13 +46,20 @@ def send(sock: socket.socket, frames: Sequence[Blob]) -> None:
             pieces[0] = pieces[0][sent:]
 
 
-def receive(sock: socket.socket) -> list[Blob]:
+class Readable(Protocol):
+    """What packets can be read from: a socket, or what waits for it in a way of its own."""
+
+    def recv_into(self, view: memoryview) -> int:
+        """Wait for bytes; return how many have come, 0 at the end."""
+
+
+def receive(sock: Readable) -> list[Blob]:
     """Read the next packet, blocking. Raises EOFError when the other end is gone."""
     count = _count(bytes(_exactly(sock, 4)))
     return [_exactly(sock, size) for size in _sizes(bytes(_exactly(sock, 8 * count)))]
 
 
-def _exactly(sock: socket.socket, size: int) -> bytearray:
+def _exactly(sock: Readable, size: int) -> bytearray:
     data = bytearray(size)
     view = memoryview(data)
     while view:

@@ -101,6 +101,12 @@ class BulletinMagics(Magics):
         help="How much cells of one session may write into the notebook's working folder from a node that does not "
         "share it, in MB.",
     ).tag(config=True)
+    library_mb = Int(
+        200,
+        min=0,
+        help="How large a library of the notebook's may be to follow a cell to a node whose environment lacks it, in "
+        "MB; 0 is that none does.",
+    ).tag(config=True)
     stop_after_s = Float(
         0.2,
         min=0.0,
@@ -314,7 +320,12 @@ class BulletinMagics(Magics):
         return KernelActivity(self._shell, self.activity_every_s)
 
     def _folder_limits(self) -> FolderLimits:
-        return FolderLimits(self.folder_files, self.folder_file_mb * 1_000_000, self.folder_total_mb * 1_000_000)
+        return FolderLimits(
+            self.folder_files,
+            self.folder_file_mb * 1_000_000,
+            self.folder_total_mb * 1_000_000,
+            self.library_mb * 1_000_000,
+        )
 
     def _deliver_view_message(self, message: Mapping[str, Any]) -> bool:
         return self._foreground.deliver_view_message(message)

@@ -18,11 +18,12 @@ _LONGEST_PATH = 4096
 
 
 class FolderLimits(msgspec.Struct, frozen=True):
-    """How much of a folder follows a cell: files and folders, bytes of one file, bytes written for one session."""
+    """How much follows a cell: files and folders, bytes of one, bytes written for one session, bytes of a library."""
 
     entries: int = 10_000
     file_bytes: int = 4_000_000_000
     written_bytes: int = 20_000_000_000
+    library_bytes: int = 200_000_000
 
 
 class FolderListing(msgspec.Struct, frozen=True):

@@ -17,6 +17,7 @@ import xxhash
 from bulletin.units import show_size
 from bulletin.wire.frames import BLOB_LIMIT, Blob
 from bulletin.wire.messages import (
+    AboutFolder,
     ChangeFolder,
     EnvironmentFound,
     FetchFile,
@@ -24,7 +25,6 @@ from bulletin.wire.messages import (
     FolderFound,
     FolderProbe,
     FolderReply,
-    FromFolder,
     ListFolder,
     StoreFile,
 )
@@ -105,7 +105,7 @@ class FolderServer:
 
     # --- answers
 
-    def answer(self, message: FromFolder, blobs: Sequence[Blob]) -> Answer | None:
+    def answer(self, message: AboutFolder, blobs: Sequence[Blob]) -> Answer | None:
         """Do what is asked, and return the answer; None to what needs none. A problem is a sentence in the answer."""
         if isinstance(message, FolderFound):
             self.on_found(message)

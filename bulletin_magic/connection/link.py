@@ -6,7 +6,7 @@ import queue
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import zmq
 from msgspec import structs
@@ -16,13 +16,25 @@ from bulletin import __version__
 from bulletin.errors import MalformedMessage, NoPool
 from bulletin.ids import KernelId, LeaseId
 from bulletin.wire import channel
-from bulletin.wire.frames import Unpacker, pack
+from bulletin.wire.frames import Blob, Unpacker, pack
 from bulletin.wire.keys import Connection
-from bulletin.wire.messages import PROTOCOL, AgentToKernel, Hello, Run, ToKernel
+from bulletin.wire.messages import (
+    PROTOCOL,
+    AgentToKernel,
+    FetchLibrary,
+    FindLibrary,
+    FromKernel,
+    Hello,
+    KernelToAgent,
+    Ping,
+    Run,
+    ToKernel,
+)
 from bulletin_magic.connection import shared_memory
 from bulletin_magic.connection.delivery_queue import DeliveryQueue
 from bulletin_magic.connection.folder_listing import FolderLimits
-from bulletin_magic.connection.folder_server import FolderServer
+from bulletin_magic.connection.folder_server import Answer, FolderServer
+from bulletin_magic.connection.library_server import LibraryServer
 from bulletin_magic.connection.session_client import SessionClient
 from bulletin_magic.connection.session_events import (
     AgentSaid,
@@ -75,6 +87,7 @@ class Link:
     ) -> None:
         """Connect. `show_late_output` shows what cells print that have ended; it is called in the link's thread."""
         self._folders = FolderServer(folder_limits)
+        self._libraries = LibraryServer(lambda: folder_limits().library_bytes)
         self._show_late_output = show_late_output
         self._connection = connection
         hello = Hello(protocol=PROTOCOL, version=__version__, token=connection.token, kernel=kernel)
@@ -99,6 +112,7 @@ class Link:
         #: The agent is not listened to, because its outputs come faster than they are shown.
         self._is_agent_muted = False
         self._agent: zmq.Socket[bytes] | None = None
+        self._agent_address = ""
         self._thread = threading.Thread(target=self._run, name="bulletin-link", daemon=True)
         self._thread.start()
 
@@ -195,6 +209,8 @@ class Link:
         if self._monitor in ready:
             news = parse_monitor_message(self._monitor.recv_multipart())
             self._is_broker_there = news["event"] == zmq.EVENT_HANDSHAKE_SUCCEEDED
+            if self._is_broker_there and self._session.lease is not None:
+                self._send_to_broker(Ping())  # a broker that was restarted asks whose the session is
         if self._broker in ready:
             self._receive_from_broker()
         if self._agent is not None and self._agent in ready:
@@ -246,21 +262,24 @@ class Link:
     def _perform(self, action: SessionAction) -> SessionEvent | None:
         match action:
             case SendToBroker(message=message):
-                self._broker.send_multipart(pack(message))
+                self._send_to_broker(message)
             case SendToAgent(message=to_agent, blobs=blobs):
                 if isinstance(to_agent, Run) and to_agent.folder is not None:
                     probe = self._folders.announce(to_agent.folder, to_agent.cell)
                     to_agent = structs.replace(to_agent, folder=probe)
-                if self._agent is not None:
-                    self._agent.send_multipart(pack(to_agent, blobs), copy=not blobs)
+                self._send_to_agent(to_agent, blobs)
             case AnswerFolder(message=asked, blobs=blobs):
-                answer = self._folders.answer(asked, blobs)
-                if answer is not None and self._agent is not None:
-                    self._agent.send_multipart(pack(*answer))
+                if isinstance(asked, FindLibrary | FetchLibrary):
+                    answer: Answer | None = self._libraries.answer(asked)
+                else:
+                    answer = self._folders.answer(asked, blobs)
+                if answer is not None:
+                    self._send_to_agent(*answer)
             case ServeFolder(folder=folder):
                 self._folders.serve(folder)
             case ConnectAgent(agent=agent, ticket=ticket):
                 self._drop_agent()
+                self._agent_address = agent.address
                 self._agent = channel.connect(
                     self._context.socket(zmq.DEALER), agent.address, agent.public_key, channel.DATA_LIMIT
                 )
@@ -275,8 +294,16 @@ class Link:
                 self._outbox.put(delivery)
         return None
 
+    def _send_to_broker(self, message: FromKernel) -> None:
+        channel.send(self._broker, self._connection.address, pack(message))
+
+    def _send_to_agent(self, message: KernelToAgent, blobs: Sequence[Blob]) -> None:
+        if self._agent is not None:
+            channel.send(self._agent, self._agent_address, pack(message, blobs), copy=not blobs)
+
     def _drop_agent(self) -> None:
         self._folders.forget()
+        self._libraries.forget()
         if self._agent is not None:
             if not self._is_agent_muted:
                 self._poller.unregister(self._agent)

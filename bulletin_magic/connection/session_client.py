@@ -237,7 +237,15 @@ class SessionClient:
                     run.is_taken = True
             case say.EnvironmentFound(sentences=sentences):
                 self._agent.differences += sentences
-            case say.FolderFound() | say.ListFolder() | say.FetchFile() | say.StoreFile() | say.ChangeFolder():
+            case (
+                say.FolderFound()
+                | say.ListFolder()
+                | say.FetchFile()
+                | say.StoreFile()
+                | say.ChangeFolder()
+                | say.FindLibrary()
+                | say.FetchLibrary()
+            ):
                 self._agent.on_folder_message(message, blobs)
             case say.Output(late=True):
                 self._agent.on_late_output(message, blobs)

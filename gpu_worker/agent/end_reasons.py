@@ -6,6 +6,7 @@ from typing import Literal
 from bulletin.codes import LeaseEnd
 from bulletin.units import show_duration, show_size
 from bulletin.wire import messages as wire
+from gpu_worker.executor.agent_link import UNHEARD
 
 #: The ends of a lease that are the agent's own doing: it ended the executor, for this reason.
 EndReason = Literal[
@@ -120,6 +121,8 @@ def describe_exit(end: EndReason | None, status: int | None, walltime_ms: int) -
         return _TOLD[end].format(walltime=show_duration(walltime_ms))
     if status is None:
         return "The process that ran your cells could not be started."
+    if status == UNHEARD:
+        return CLOSED_LINK
     if status >= 0:
         return f"The process that ran your cell ended by itself, with status {status} (as os._exit does)."
     number = signal.Signals(-status) if -status in set(signal.Signals) else None

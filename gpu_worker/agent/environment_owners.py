@@ -26,13 +26,7 @@ def find_problem(python: str, python_path: str) -> str:
 
     `python_path` is the variable PYTHONPATH that the zygote will have. Raises OSError if something cannot be looked at.
     """
-    steps: set[Path] = set()
-    interpreter = Path(python).absolute()
-    problem = _describe_path(interpreter, steps)
-    folders = _find_import_folders(interpreter, python_path)
-    # Nothing is read there that may be somebody else's: it could be a pipe without an end, or memory without one.
-    while not problem and (folder := next(folders, None)) is not None:
-        problem = _describe_folder(folder, steps)
+    problem = find_changer(python, python_path)
     if not problem:
         return ""
     return (
@@ -40,6 +34,23 @@ def find_problem(python: str, python_path: str) -> str:
         "their users (Pool.isolation is 'unix-user'), and would run what they put there. Run `chown -R root` and "
         "`chmod -R go-w` on what it consists of, or install it where only root writes"
     )
+
+
+def find_changer(python: str, python_path: str) -> str:
+    """Say who else can change what an interpreter would run, as a clause; empty if nobody can. Raises OSError."""
+    steps: set[Path] = set()
+    interpreter = Path(python).absolute()
+    problem = _describe_path(interpreter, steps)
+    folders = _find_import_folders(interpreter, python_path)
+    # Nothing is read there that may be somebody else's: it could be a pipe without an end, or memory without one.
+    while not problem and (folder := next(folders, None)) is not None:
+        problem = _describe_folder(folder, steps)
+    return problem
+
+
+def describe_path(path: Path) -> str:
+    """Say who else can change a file, or a folder or link on the way to it, as a clause; empty if nobody can."""
+    return _describe_path(path.absolute(), set())
 
 
 def require_roots() -> None:

@@ -21,7 +21,7 @@ _TURN = 16
 _PROBLEM_S = 1.0
 #: How long an executor that has closed its pipe may take to exit.
 _EXIT_S = 2.0
-#: An executor that is to stand still between cells does so when nothing was said to it for so long.
+#: An executor that is to stand still between cells does so when it has had nothing to do for so long.
 _FREEZE_AFTER_MS = 1000
 #: How long the way into its cgroup may take.
 _JOIN_S = 10.0
@@ -45,8 +45,8 @@ class ExecutorLink:
         self.is_frozen_when_hot = False
         self._has_joined = asyncio.Event()
         self._is_frozen = False
-        #: When something was last said to the executor; 0 before that.
-        self._written_ms = 0
+        #: Since when it has had nothing to do; None while it has.
+        self._idle_since_ms: int | None = None
         #: The process is gone.
         self.gone = asyncio.Event()
         #: From kernel to executor, and from executor to kernel.
@@ -79,8 +79,9 @@ class ExecutorLink:
         """Send a message; drop it if the executor has ended, which `read` tells."""
         if self._writer is None or self._writer.is_closing():
             return
-        self._written_ms = now_ms()
-        self._set_frozen(frozen=False)  # it is to hear it
+        if isinstance(message, wire.Run | wire.Return):  # of all else it hears with these: a kernel may say it for ever
+            self._idle_since_ms = None
+            self._set_frozen(frozen=False)
         pipe.write(self._writer, frames.pack(message, blobs))
         # Nobody waits here, or one slow executor would hold up every kernel. An honest kernel keeps to its window.
         if self._writer.transport.get_write_buffer_size() > _UNREAD_LIMIT_BYTES:
@@ -98,9 +99,14 @@ class ExecutorLink:
         async with asyncio.timeout(_JOIN_S):
             await self._has_joined.wait()
 
-    def freeze_when_quiet(self) -> None:
-        """Let the executor of a hot session stand still, if it is to, until something is said to it."""
-        if self.is_frozen_when_hot and self._written_ms and now_ms() - self._written_ms >= _FREEZE_AFTER_MS:
+    def freeze_when_idle(self) -> None:
+        """Let the executor of a hot session stand still, if it is to, until it has something to do.
+
+        To be called now and then while it has nothing.
+        """
+        if self._idle_since_ms is None:
+            self._idle_since_ms = now_ms()
+        elif self.is_frozen_when_hot and now_ms() - self._idle_since_ms >= _FREEZE_AFTER_MS:
             self._set_frozen(frozen=True)
 
     def _set_frozen(self, *, frozen: bool) -> None:

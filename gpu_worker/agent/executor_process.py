@@ -104,7 +104,11 @@ def kill_marked(agent: str) -> int:
         if not folder.name.isdigit() or int(folder.name) == os.getpid():
             continue
         with contextlib.suppress(OSError):
-            if any(entry.startswith(wanted) for entry in (folder / "environ").read_bytes().split(b"\0")):
-                os.kill(int(folder.name), signal.SIGKILL)
-                count += 1
+            descriptor = os.pidfd_open(int(folder.name))  # its number may be another's by the time it is killed
+            try:
+                if any(entry.startswith(wanted) for entry in (folder / "environ").read_bytes().split(b"\0")):
+                    signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+                    count += 1
+            finally:
+                os.close(descriptor)
     return count

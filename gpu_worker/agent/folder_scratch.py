@@ -1,13 +1,16 @@
 """Where executors have the files of notebooks whose folder the node does not share: a folder each, with an end.
 
 It is made by its user, when it is needed. Where executors have a folder for temporary files of their own, that is where
-it is, and it ends with that; else the agent removes it.
+it is, and it ends with that; else the agent removes it. What is in it is its tenant's doing: it may take hours to
+remove, or be deeper than Python's own rmtree goes. So a program does that, which nobody waits for.
 """
 
+import asyncio
 import hashlib
 import os
-import shutil
+import subprocess
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from bulletin.ids import AgentId, LeaseId
@@ -28,14 +31,25 @@ class FolderScratch:
         """Return the folder of a lease."""
         return self._base / f"{self._prefix}{_hash(lease)}"
 
-    def remove(self, lease: LeaseId) -> None:
+    async def remove(self, lease: LeaseId) -> None:
         """Remove what is left of the folder of a lease: its executor is gone."""
-        shutil.rmtree(self.place(lease), ignore_errors=True)
+        await self.remove_all([self.place(lease)])
 
-    def remove_all(self) -> None:
-        """Remove what an earlier life of the agent has left."""
-        for folder in self._base.glob(f"{self._prefix}*"):
-            shutil.rmtree(folder, ignore_errors=True)
+    def find_left(self) -> list[Path]:
+        """Find folders that are there; before the first lease, those that an earlier life of the agent has left."""
+        return list(self._base.glob(f"{self._prefix}*"))
+
+    async def remove_all(self, folders: Iterable[Path]) -> None:
+        """Remove these folders, one after the other."""
+        for folder in folders:
+            if folder.is_symlink() or folder.exists():
+                command = ("rm", "-rf", "--", str(folder))
+                program = await asyncio.create_subprocess_exec(*command, stderr=subprocess.DEVNULL)
+                try:
+                    await program.wait()
+                except asyncio.CancelledError:
+                    program.kill()
+                    raise
 
 
 def _hash(text: str) -> str:

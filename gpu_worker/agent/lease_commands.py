@@ -145,7 +145,7 @@ class LeaseCommands:
         session.log.info("lease over", code=over.code)
         await self._broker.tell(over)
         with self._faults.contain(lambda: None, **session.about):  # it may be much, and nobody is to wait for it
-            await asyncio.to_thread(self._scratch.remove, lease)
+            await self._scratch.remove(lease)
 
     async def _run_to_end(self, session: Session) -> wire.LeaseOver:
         """Run a session; return what the broker is to be told of its end."""

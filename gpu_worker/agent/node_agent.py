@@ -1,9 +1,12 @@
 """The agent's process: it offers the node's slots to the broker, obeys it, and lets kernels in by ticket."""
 
 import asyncio
+import contextlib
 import hashlib
 import os
 import socket
+from collections.abc import Iterable
+from pathlib import Path
 
 import structlog
 import zmq
@@ -36,6 +39,8 @@ from gpu_worker.faults import Faults
 from gpu_worker.reachability import is_loopback, is_unspecified, parse
 
 _PING_S = 1.0
+#: For so long an agent that ends removes what its sessions have left.
+_TIDY_S = 5.0
 #: So long a session whose executor is up may be without a first cell: its kernel sends that at once, or is not there.
 _UNUSED_MS = 20_000
 #: So much of the node's memory is for sessions.
@@ -46,6 +51,20 @@ def make_agent_id(settings: PoolSettings) -> AgentId:
     """Make the id of the agent of this host: the same in each of its lives, and another for another pool."""
     folder_hash = hashlib.sha256(str(settings.folder).encode()).hexdigest()[:8]
     return AgentId(f"{socket.gethostname()}-{folder_hash}")
+
+
+def make_process_mark(settings: PoolSettings) -> AgentId:
+    """Make the name by which an agent knows its own processes and folders on this host, in each of its lives.
+
+    The pool's folder itself counts, beside its path: hosts of the same name, as containers may be that see each
+    other's processes, have pools of theirs at the same path.
+    """
+    try:
+        facts = settings.folder.stat()
+    except FileNotFoundError:  # it does not start without: see read_membership
+        return make_agent_id(settings)
+    folder_hash = hashlib.sha256(f"{facts.st_dev}:{facts.st_ino}".encode()).hexdigest()[:8]
+    return AgentId(f"{make_agent_id(settings)}-{folder_hash}")
 
 
 class Agent:
@@ -61,9 +80,9 @@ class Agent:
         """Take who starts zygotes, where that is not the agent itself."""
         self.settings, self._protections, self._membership = settings, protections, membership
         #: By which its processes are known on this host, whatever the pool calls the node.
-        self._mark = make_agent_id(settings)
+        self._mark = make_process_mark(settings)
         self.node = membership.node or socket.gethostname()
-        self.id = AgentId(membership.node) if membership.node else self._mark
+        self.id = AgentId(membership.node) if membership.node else make_agent_id(settings)
         self.log = structlog.get_logger("agent")
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
         self.inventory = Inventory(settings.slots, use_gpus=settings.use_gpus, visible=visible)
@@ -117,7 +136,6 @@ class Agent:
         """Serve until cancelled, or until it has left the pool."""
         self._faults.watch(asyncio.get_running_loop())
         left_behind = kill_marked(self._mark)
-        await asyncio.to_thread(self._scratch.remove_all)
         if left_behind:
             self.log.warning("processes of an earlier life were ended", count=left_behind)
         if self._is_shared:
@@ -133,7 +151,9 @@ class Agent:
             while isinstance(failure, BaseExceptionGroup):
                 failure = failure.exceptions[0]
         finally:
-            self._scratch.remove_all()
+            with contextlib.suppress(TimeoutError):  # what is left then, the next life of this agent removes
+                async with asyncio.timeout(_TIDY_S):
+                    await self._scratch.remove_all(self._scratch.find_left())
         if failure is not None:
             raise failure from None
 
@@ -144,11 +164,13 @@ class Agent:
     async def _serve(self) -> None:
         listens_at, reached_at = await self._open()
         ring_server = RingServer(self.settings.folder, self.sessions.find_rings, self._faults)
+        left = self._scratch.find_left()
         self._address = wire.AgentAddress(
             address=reached_at,
             public_key=self._kernels.public_key,
             door=str(ring_server.path),
             boot=read_boot_id(),
+            door_uid=os.geteuid(),
         )
         self.log.info("listening", at=listens_at, told=reached_at, broker=self._membership.broker_address)
         try:
@@ -161,6 +183,7 @@ class Agent:
                 tasks.create_task(self._limit_watch.run())
                 tasks.create_task(self._departure.run())
                 tasks.create_task(self._tick())
+                tasks.create_task(self._tidy(left))
         finally:
             for session in self.sessions.running.values():
                 session.executor.kill()
@@ -215,6 +238,11 @@ class Agent:
             missing_protections=tuple(self._protections.missing),
             leaves_in_ms=self._departure.leaves_in_ms,
         )
+
+    async def _tidy(self, left: Iterable[Path]) -> None:
+        """Remove files of notebooks that an earlier life of this agent has left."""
+        with self._faults.contain(lambda: None, during="removing folders of an earlier life"):
+            await self._scratch.remove_all(left)
 
     async def _tick(self) -> None:
         """Do once a second what is due because time has passed."""

@@ -189,7 +189,7 @@ class Session:
             case wire.Chunk():
                 if (cell := self.cells.find_running(message.cell)) is not None:
                     cell.note_chunk(message.size)
-                self.executor.write(message, blobs)
+                    self.executor.write(message, blobs)
             case wire.Took():
                 cell = self.cells.find(message.cell)
                 if cell is not None:
@@ -273,8 +273,8 @@ class Session:
         """Do, once a second, what is due because time has passed."""
         self._return_deadline.check(self.cells.latest)
         self._check_silence()
-        if self.is_evictable and self.shutdown.reason is None:
-            self.executor.freeze_when_quiet()
+        if self.is_evictable and not self.cells.is_unused and self.shutdown.reason is None:
+            self.executor.freeze_when_idle()
 
     def fail(self) -> None:
         """End the session, and no other: something went wrong with it that nobody expected."""

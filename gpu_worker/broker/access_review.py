@@ -4,8 +4,9 @@ A hot session goes straight to its agent, and asks the broker for nothing; nor d
 is asked whether they may still use the pool, and in which projects they are. A hub that does not answer takes nothing
 from anybody. A server that has stopped has lost its token, and its cell may be one that outlives it: such a cell ends
 as it would, and no other begins, as long as the hub has the user at all. So it is for who has left the project that
-pays. Of a lease that an agent has kept through a restart of the broker no token is known until its kernel speaks: the
-hub is asked about its user.
+pays. Of a lease that an agent has kept through a restart of the broker no token is known until its kernel speaks, which
+it does as soon as it has reached the new broker: until then the hub is asked about its user. Whose kernel goes on in
+silence may be one who lost the pool, and does not want to be asked: its cell ends as it would, and no other begins.
 """
 
 import asyncio
@@ -21,6 +22,12 @@ from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 
 _EVERY_S = 60.0
+#: So long the kernel of a lease of before a restart may take to say who it is.
+_SILENT_MS = 120_000
+_SILENT = (
+    "The pool was restarted, and your notebook has not said since then who it is: run a cell again, or restart the "
+    "notebook's kernel."
+)
 
 
 class AccessReview:
@@ -30,6 +37,8 @@ class AccessReview:
         self._identity, self._shell, self._kernels, self._now_ms = identity, shell, kernels, now_ms
         #: Of leases that may run no other cell, the one that ran when that was found.
         self._spared: dict[LeaseId, CellId | None] = {}
+        #: Since when no token was known of leases.
+        self._silent_since_ms: dict[LeaseId, int] = {}
         self._log = structlog.get_logger("broker")
 
     async def run(self) -> None:
@@ -46,6 +55,8 @@ class AccessReview:
             held.setdefault(active.token, []).append(name)
         for request, pending in self._shell.pending_requests.items():
             waiting.setdefault(pending.token, []).append(request)
+        now_ms = self._now_ms()
+        self._silent_since_ms = {name: self._silent_since_ms.get(name, now_ms) for name in held.get("", [])}
         try:
             for token in (held | waiting).keys() - {""}:
                 await self._ask(token, held.get(token, []), waiting.get(token, []))
@@ -80,8 +91,7 @@ class AccessReview:
                 for name in names:
                     await self._end(name, left.problem, is_to_spare=False)
             else:
-                if person is not None:
-                    await self._end_others(person, names)
+                await self._end_others(person, names)
 
     async def _find_left(self, user: UserName) -> UserUnknown | None:
         """Ask whether a user has left the hub; None where not, or where nobody can say."""
@@ -107,12 +117,17 @@ class AccessReview:
                 await self._shell.cancel_request(request, sentence, RefusalCode.NOT_YOUR_PROJECT)
         await self._end_others(person, leases)
 
-    async def _end_others(self, person: Person, leases: list[LeaseId]) -> None:
-        """End the leases of a person that projects pay for in which they are not any more."""
+    async def _end_others(self, person: Person | None, leases: list[LeaseId]) -> None:
+        """End the leases of a person that projects pay for in which they are not any more, and those that are silent.
+
+        Nobody is known (None) where the hub does not say who its users are.
+        """
         for name in leases:
             lease = self._shell.scheduler.state.leases.get(name)
-            if lease is not None and not _may_go_on(person, lease.project):
+            if lease is not None and person is not None and not _may_go_on(person, lease.project):
                 await self._end(name, person.refuse_project(lease.project), is_to_spare=True)
+            elif self._now_ms() - self._silent_since_ms.get(name, self._now_ms()) >= _SILENT_MS:
+                await self._end(name, _SILENT, is_to_spare=True)
             else:
                 self._spared.pop(name, None)  # whoever was taken out is in again
 

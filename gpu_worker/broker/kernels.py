@@ -20,6 +20,7 @@ from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.joins import Asker, Joins
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.faults import Faults
+from gpu_worker.rate_limiter import RateLimiter
 from gpu_worker.scheduler.admission.cell_rules import choose_qos
 
 #: A kernel whose request waits says so every second. One that stopped saying so is gone.
@@ -30,6 +31,13 @@ _MOST_CONNECTIONS = 256
 _FORGET_MS = HOUR_MS
 _TOO_MANY = (
     "This notebook has asked the pool several things and asks for more before they are answered. Wait for those."
+)
+#: So many leases a user may ask for in a second, and at once: each is some rows of the ledger and lines of the log,
+#: whether a cell comes to it or not.
+_LEASES_PER_S, _LEASES_MOST = 2.0, 600
+_TOO_MANY_LEASES = (
+    "Your notebooks have asked for a place in the pool more often than it keeps account of. Wait a minute, then run "
+    "the cell again; cells one after another in one notebook need no new place."
 )
 _FAULT = (
     "The pool had an error with what this notebook asked of it, and has ended the connection. Run the cell again; if "
@@ -81,6 +89,7 @@ class Kernels:
         self.slot_word = slot_word
         self.shell: SchedulerShell  #: set by the broker: kernels and leases know each other
         self.joins: Joins
+        self._leases: RateLimiter[UserName] = RateLimiter(_LEASES_PER_S, _LEASES_MOST, lambda: now_ms() / 1000)
         self._log = structlog.get_logger("broker")
 
     async def take(self, route: bytes, message: console.FromClient) -> None:
@@ -144,6 +153,7 @@ class Kernels:
 
         Silence counts only while this broker listened.
         """
+        self._leases.tidy()
         now_ms = self._now_ms()
         unheard_ms = self._pauses.take(now_ms)
         for known in self._known.values():
@@ -257,8 +267,15 @@ class Kernels:
         if not message.is_qos_asked:
             qos = choose_qos(self.shell.scheduler.state.accounts, message.project or person.project, message.qos)
             message = msgspec.structs.replace(message, qos=qos)
+        name = _name(kernel, message.request)
+        if not person.is_owner and name not in self.shell.pending_requests:  # else it is said again
+            if not self._leases.has_credit(person.user):
+                refused = wire.Refusal(code=RefusalCode.TOO_FAST, sentence=_TOO_MANY_LEASES, request=message.request)
+                await self._send(kernel.route, refused)
+                return
+            self._leases.charge(person.user, 1)
         pending = PendingRequest(kernel.session, kernel.kernel, person, message, self._now_ms(), kernel.token)
-        await self.shell.submit(_name(kernel, message.request), pending)
+        await self.shell.submit(name, pending)
 
 
 def _asker(kernel: ConnectedKernel) -> Asker:

@@ -36,7 +36,7 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True):
 def describe_examination(examination: Examination) -> Iterator[str]:
     """Say all that was found, one line each, what is wrong first; and what was looked at."""
     for one in sorted(examination.diagnoses, key=lambda one: one.level != "wrong"):
-        yield str(one)
+        yield _in_one_line(str(one))
     if not examination.diagnoses:
         yield "Nothing is wrong."
     yield from _listed("Looked at", examination.looked_at)
@@ -45,4 +45,9 @@ def describe_examination(examination: Examination) -> Iterator[str]:
 
 def _listed(head: str, words: Iterable[str]) -> Iterator[str]:
     if words := list(words):
-        yield f"{head}: {'; '.join(words)}."
+        yield _in_one_line(f"{head}: {'; '.join(words)}.")
+
+
+def _in_one_line(text: str) -> str:
+    """Replace what a terminal would obey: names of processes, files and kernels are as their owners wrote them."""
+    return "".join(one if one.isprintable() else " " if one in "\n\t" else "?" for one in text)

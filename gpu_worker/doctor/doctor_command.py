@@ -12,6 +12,7 @@ from traitlets.config import Config
 
 from bulletin.errors import BadConfig
 from bulletin.hub_facts import HubFacts
+from gpu_worker.agent.environment_owners import describe_path, find_changer
 from gpu_worker.config import Pool, PoolSettings, account_name
 from gpu_worker.console.base_command import Command, end_quietly_on_broken_pipe
 from gpu_worker.doctor import (
@@ -27,7 +28,7 @@ from gpu_worker.doctor import (
     user_checks,
 )
 from gpu_worker.doctor.diagnosis import Diagnosis, Examination, describe_examination
-from gpu_worker.doctor.file_owners import describe_changers, is_closed
+from gpu_worker.doctor.file_owners import is_closed
 from gpu_worker.doctor.hub_api import HubApi
 from gpu_worker.doctor.pool_setup import PoolSetup
 
@@ -169,7 +170,7 @@ class DoctorCommand(Command):
             return HubFacts(problem=f"{account_name()!r} may not see it; run this as root, or as the hub's user")
         if not file.is_file():
             return HubFacts(problem="there is no such file")
-        if who := describe_changers(file):
+        if who := describe_path(file):
             found.append(
                 Diagnosis(
                     check="hub-config-foreign",
@@ -180,6 +181,17 @@ class DoctorCommand(Command):
             )
             return None
         python = self.hub_python or sys.executable
+        if os.getuid() == 0 and self.hub_python and (who := find_changer(python, os.environ.get("PYTHONPATH", ""))):
+            found.append(
+                Diagnosis(
+                    check="hub-python-foreign",
+                    what=f"{file} is not looked into by {python}: {who}.",
+                    why="This is root, which runs nothing that others can change.",
+                    remedy="Run this as the hub's user, or give that environment to root.",
+                    level="advice",
+                )
+            )
+            return None
         command = [python, "-P", "-m", "bulletin_spawner.config_reader", str(file)]
         try:
             done = subprocess.run(command, capture_output=True, timeout=_READ_S, check=False, cwd=file.parent)

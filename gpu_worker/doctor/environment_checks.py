@@ -13,7 +13,7 @@ import msgspec
 from bulletin import __version__
 from gpu_worker.agent import environment_owners
 from gpu_worker.doctor.diagnosis import Diagnosis
-from gpu_worker.doctor.file_owners import describe_changers, is_there
+from gpu_worker.doctor.file_owners import is_there
 from gpu_worker.doctor.pool_setup import PoolSetup
 
 _TIMEOUT_S = 60.0
@@ -81,7 +81,7 @@ def _look_into(python: str, where: str) -> tuple[EnvironmentFacts | None, list[D
                 remedy="Name an interpreter that is there, or make the environment again.",
             )
         ]
-    if os.getuid() == 0 and (who := describe_changers(Path(python))):
+    if os.getuid() == 0 and (who := _find_changer(python)):
         return None, [
             Diagnosis(
                 check="python-foreign",
@@ -105,6 +105,14 @@ def _look_into(python: str, where: str) -> tuple[EnvironmentFacts | None, list[D
                 remedy="Make the environment again.",
             )
         ]
+
+
+def _find_changer(python: str) -> str:
+    """Say who else can change what this interpreter would run: the modules of its environment are as good as it."""
+    try:
+        return environment_owners.find_changer(python, os.environ.get("PYTHONPATH", ""))
+    except OSError as error:
+        return f"it cannot be looked at ({error})"
 
 
 def _judge(facts: EnvironmentFacts, where: str, *, is_kernel: bool) -> Iterator[Diagnosis]:

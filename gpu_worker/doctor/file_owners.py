@@ -1,4 +1,4 @@
-"""Who else can change what an admin's program is about to run: nobody but root and whoever runs it may."""
+"""What an admin's program may look at: whether it is there, and keys of whoever runs the pool."""
 
 import os
 import stat
@@ -8,7 +8,6 @@ import msgspec
 
 from bulletin.errors import BadConfig
 from bulletin.wire import keys
-from gpu_worker.config import account_name
 
 #: No file with keys is longer; that of a thousand nodes is a part of it.
 _MOST_BYTES = 2**22
@@ -46,18 +45,3 @@ def is_closed(path: Path) -> bool:
     except OSError:
         return False
     return path.is_dir() and not os.access(path, os.X_OK)
-
-
-def describe_changers(path: Path) -> str:
-    """Say who else can change a file or the folders that it lies in; empty if nobody can, or it is not there."""
-    for step in (path, *path.parents):
-        try:
-            facts = step.stat()
-        except OSError:
-            return ""
-        mode = stat.S_IMODE(facts.st_mode)
-        if facts.st_uid not in (0, os.geteuid()):
-            return f"{step} belongs to {account_name(facts.st_uid)!r}"
-        if mode & 0o022 and not (stat.S_ISDIR(facts.st_mode) and mode & stat.S_ISVTX):
-            return f"others can change {step} (mode {mode:03o})"
-    return ""

@@ -9,9 +9,10 @@ from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
 from bulletin.errors import BadConfig
+from gpu_worker.agent.environment_owners import describe_path
 from gpu_worker.config import Pool, account_name
 from gpu_worker.doctor.diagnosis import Diagnosis
-from gpu_worker.doctor.file_owners import describe_changers, is_closed, is_there
+from gpu_worker.doctor.file_owners import is_closed, is_there
 from gpu_worker.doctor.pool_setup import PoolSetup
 
 #: Sections of a configuration file of the pool.
@@ -40,7 +41,7 @@ def read_config_file(path: Path) -> tuple[Config, list[Diagnosis]]:
                 remedy="Write it (`bulletin init` does), or correct the name.",
             )
         ]
-    if who := describe_changers(path):
+    if who := describe_path(path):
         return Config(), [
             Diagnosis(
                 check="config-foreign",

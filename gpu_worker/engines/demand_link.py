@@ -34,7 +34,7 @@ class DemandLink:
             async with asyncio.timeout(_ANSWER_S):
                 if not self._is_welcome:
                     await self._say_hello()
-                await self._socket.send_multipart(frames.pack(news))
+                await self._send(news)
                 while True:
                     message, _ = self._unpacker.unpack(await self._socket.recv_multipart())
                     match message:
@@ -56,8 +56,11 @@ class DemandLink:
 
     async def _say_hello(self) -> None:
         hello = wire.Hello(protocol=wire.PROTOCOL, version=__version__, token=self._files.token, kernel=self._name)
-        await self._socket.send_multipart(frames.pack(hello))
+        await self._send(hello)
         self._is_welcome = True
+
+    async def _send(self, message: wire.Hello | EngineNews) -> None:
+        await channel.send_soon(self._socket, self._files.kernel_address, frames.pack(message))
 
     def close(self) -> None:
         """End the link."""

@@ -28,17 +28,21 @@ def find_refusal(theirs: Versions) -> str:
     return ""
 
 
-def describe_differences(libraries: Mapping[str, str], absent: Iterable[str]) -> Iterator[str]:
+def describe_differences(
+    libraries: Mapping[str, str], absent: Iterable[str], why_not: Mapping[str, str]
+) -> Iterator[str]:
     """Yield a sentence for each of the notebook's libraries that is not here, or in another version.
 
-    And for each of the modules that are `absent` there and are here.
+    And for each of the modules that are `absent` there and are here. `why_not` says of libraries why they did not come,
+    as the end of a sentence.
     """
     where = f"environment on {socket.gethostname()}"
     for name, version in libraries.items():
         if find_spec(name) is None:
             has = f"the notebook has {version}" if version else "the notebook has it"
+            why = f", and it does not follow the cell: {why_not[name]}" if why_not.get(name) else ""
             remedy = "Install it there, or use an environment of the pool that has it (--environment)"
-            yield f"The pool's {where} has no {name}; {has}. {remedy}."
+            yield f"The pool's {where} has no {name}; {has}{why}. {remedy}."
         elif version and (here := version_of(name)) and here != version:
             yield f"{name} is {here} in the pool's {where}, and {version} in the notebook."
     for name in absent:

@@ -4,8 +4,6 @@ import asyncio
 import contextvars
 import os
 import re
-import signal
-import socket
 import sys
 import threading
 import time
@@ -16,9 +14,10 @@ from typing import Literal, NamedTuple, NoReturn
 from msgspec import structs
 
 from bulletin.errors import MalformedMessage
+from bulletin.libraries import find_spec
 from bulletin.state import Baseline, Changed, Table, changes, missing_modules, restore, whole
 from bulletin.state.names import users
-from bulletin.wire import blobs, pipe
+from bulletin.wire import blobs
 from bulletin.wire.frames import Blob, Unpacker
 from bulletin.wire.messages import (
     Answer,
@@ -34,6 +33,7 @@ from bulletin.wire.messages import (
     ToExecutor,
     Took,
 )
+from gpu_worker.executor.agent_link import AgentLink, end_unheard
 from gpu_worker.executor.captured_descriptors import CapturedDescriptors
 from gpu_worker.executor.cell_errors import (
     cannot_hand_back,
@@ -44,6 +44,7 @@ from gpu_worker.executor.cell_errors import (
 )
 from gpu_worker.executor.cell_owners import CellOwners
 from gpu_worker.executor.environment_check import describe_differences, find_refusal
+from gpu_worker.executor.followed_libraries import FollowedLibraries
 from gpu_worker.executor.interrupts import Interrupts
 from gpu_worker.executor.notebook_folders import NotebookFolders
 from gpu_worker.executor.output_stream import OutputStream
@@ -69,7 +70,7 @@ class Executor:
     """Owns the pipe to the agent, the loop, and the shell. `serve` is called once, in the main thread."""
 
     def __init__(self, pipe_fd: int, ring_in: int, ring_out: int, folder_fd: int, scratch: str) -> None:
-        self._link = socket.socket(fileno=pipe_fd)
+        self._link = AgentLink(pipe_fd)
         self._rings = blobs.map_ring(ring_in), blobs.map_ring(ring_out)
         for ring in (ring_in, ring_out):
             os.close(ring)
@@ -79,6 +80,9 @@ class Executor:
         self._interrupts = Interrupts(self._loop, self._notice)
         self._owners = CellOwners()
         self._folders = NotebookFolders(folder_fd, scratch, lambda: self._interrupts.is_stop_wanted)
+        self._followed = FollowedLibraries()
+        #: Why libraries of the notebook that this environment lacks did not come, as the ends of sentences.
+        self._why_not: dict[str, str] = {}
         self._relay = Relay(self._link, self._interrupts, self._owners)
         self._descriptors = CapturedDescriptors(self._relay)
         self._relay.drain_descriptors = self._descriptors.drain
@@ -105,13 +109,16 @@ class Executor:
         self._interrupts.listen()
         self._owners.follow_threads()
         threading.Thread(target=self._read, name="bulletin-reader", daemon=True).start()
-        while True:
-            job = self._wait_for_job()
-            if isinstance(job, Return):
-                self._hand_over(job)
-            else:
-                self._run(job)
-            del job  # the values of a cell are not kept by what waits for the next
+        try:
+            while True:
+                job = self._wait_for_job()
+                if isinstance(job, Return):
+                    self._hand_over(job)
+                else:
+                    self._run(job)
+                del job  # the values of a cell are not kept by what waits for the next
+        finally:
+            self._link.end_if_closed()  # a cell that closes all open files closes those of the loop, too
 
     def _become_child(self) -> None:
         self._interrupts.become_child()
@@ -129,14 +136,14 @@ class Executor:
         unpacker = Unpacker[_FromAgent](ToExecutor)
         try:
             while True:
-                frames = pipe.receive(self._link)
+                frames = self._link.receive()
                 try:
                     self._receive(*unpacker.unpack(frames))
                 except MalformedMessage as error:
                     self._relay.note_to_user(f"an agent's message was dropped: {error}")
         except (EOFError, OSError, MalformedMessage):
-            # The agent is gone, or speaks something else: everything that the cell has started goes too.
-            os.killpg(os.getpgid(0), signal.SIGKILL)
+            # The agent is gone or speaks something else, or the cell has closed the link.
+            end_unheard()
 
     def _receive(self, message: _FromAgent, frames: list[Blob]) -> None:
         match message:
@@ -205,6 +212,7 @@ class Executor:
         if problem is None:
             problem = self._refuse(run) or self._bring_files(run)
         if problem is None:
+            self._bring_libraries(run)
             try:
                 background = self._find_background_names(run.source)
                 baseline = self._context.run(self._restore, parts, background)
@@ -248,11 +256,22 @@ class Executor:
 
     def _tell_differences(self, run: Run) -> None:
         """Say which libraries this environment has otherwise than the notebook, before the cell runs that uses them."""
-        sentences = tuple(describe_differences(run.libraries, run.absent))
+        self._tell(tuple(describe_differences(run.libraries, run.absent, self._why_not)))
+
+    def _tell(self, sentences: tuple[str, ...]) -> None:
         for sentence in sentences:
             self._relay.note_to_user(sentence)
         if sentences:
             self._folders.tell(EnvironmentFound(sentences=sentences))
+
+    def _bring_libraries(self, run: Run) -> None:
+        """Have those libraries of the notebook here that the cell uses and that this environment lacks."""
+        lacking = [name for name in run.libraries if find_spec(name) is None]
+        if lacking:
+            done = self._folders.bring_libraries(lacking)
+            self._why_not = {name: done.problem or done.refused.get(name, "") for name in lacking}
+            self._followed.add(done.folders)
+            self._tell(done.notes)
 
     def _bring_files(self, run: Run) -> ErrorText | None:
         """Have the files of the notebook's folder here, if the node does not share it; return why that cannot be."""

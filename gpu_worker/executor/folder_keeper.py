@@ -21,6 +21,7 @@ from gpu_worker.executor.folder_orders import MOST_SENTENCES, PACKET_BYTES, Done
 from gpu_worker.executor.folder_requests import FolderRequests, FolderUnreachable
 from gpu_worker.executor.folder_transfers import FolderTransfers
 from gpu_worker.executor.leased_files import LeasedFiles
+from gpu_worker.executor.library_fetches import LibraryFetches
 
 #: So long before the system lets an open go on, a file is given up whose content has not come.
 _EARLY_S = 3.0
@@ -34,7 +35,9 @@ class FolderKeeper:
     def __init__(self, link: socket.socket, orders: socket.socket, scratch: Path) -> None:
         self._orders, self._scratch = orders, scratch
         self._leases = LeasedFiles()
-        self._transfers = FolderTransfers(FolderRequests(link))
+        requests = FolderRequests(link)
+        self._transfers = FolderTransfers(requests)
+        self._libraries = LibraryFetches(requests, scratch / "libraries")
         self._mirrors: dict[str, FolderMirror] = {}
         #: What its user has been told of folders that do not follow cells.
         self._told: set[str] = set()
@@ -72,6 +75,10 @@ class FolderKeeper:
                 for mirror in self._mirrors.values():
                     self._transfers.hand_back(mirror)
                 return Done(order.number, notes=self._take_notes())
+            case "libraries":
+                notes = self._libraries.bring(order.names)
+                problems = self._libraries.problems
+                return Done(order.number, notes=tuple(notes), refused=problems, folders=self._libraries.folders)
 
     def _mirror(self, root: str) -> FolderMirror:
         """Return the mirror of a folder of the notebook, a new one if there is none. Raises OSError."""

@@ -13,15 +13,15 @@ class Order(msgspec.Struct, frozen=True):
     """`mirror`: have a folder of the notebook here. `bring`: have all of them as they are there, before a cell.
 
     `fill`: bring the content of the file `path`, as it is called here. `empty`: somebody is about to empty it.
-    `hand back`: take to the notebook what cells have changed.
+    `hand back`: take to the notebook what cells have changed. `libraries`: bring those that have the modules `names`.
     """
 
     number: int
-    what: Literal["mirror", "bring", "fill", "empty", "hand back"]
+    what: Literal["mirror", "bring", "fill", "empty", "hand back", "libraries"]
     #: The notebook's name for a folder.
     root: str = ""
     path: str = ""
-    #: What may be names of files that the cell opens.
+    #: What may be names of files that the cell opens; of `libraries`, top modules.
     names: tuple[str, ...] = ()
 
 
@@ -34,5 +34,8 @@ class Done(msgspec.Struct, frozen=True):
     path: str = ""
     #: Sentences for the user.
     notes: tuple[str, ...] = ()
-    #: Of `bring`: files and folders here that do not follow the cell, each with a sentence why not.
+    #: Of `bring`: files and folders here that do not follow the cell, each with a sentence why not; of `libraries`,
+    #: modules that did not come, each with the end of one.
     refused: dict[str, str] = {}
+    #: Of `libraries`: where modules are to be looked for.
+    folders: tuple[str, ...] = ()

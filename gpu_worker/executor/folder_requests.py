@@ -11,7 +11,16 @@ from typing import NamedTuple
 from bulletin.errors import MalformedMessage
 from bulletin.wire import pipe
 from bulletin.wire.frames import Blob, Unpacker, pack
-from bulletin.wire.messages import ChangeFolder, FetchFile, FolderReply, ListFolder, StoreFile, ToFolder
+from bulletin.wire.messages import (
+    ChangeFolder,
+    FetchFile,
+    FetchLibrary,
+    FindLibrary,
+    FolderReply,
+    ListFolder,
+    StoreFile,
+    ToFolder,
+)
 
 #: What one request carries, and how many of them are under way at once: both sides hold so much in memory.
 PART_BYTES = 2**20
@@ -20,7 +29,7 @@ _WINDOW = 8
 _AGAIN_S = 5.0
 _NO_ANSWER = "the notebook did not answer"
 
-Request = ListFolder | FetchFile | StoreFile | ChangeFolder
+Request = ListFolder | FetchFile | StoreFile | ChangeFolder | FindLibrary | FetchLibrary
 
 
 class FolderUnreachable(Exception):

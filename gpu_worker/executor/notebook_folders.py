@@ -12,7 +12,7 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -105,6 +105,20 @@ class NotebookFolders:
             return (f"What the cell wrote was not brought to the notebook's folder: {done.problem}.{later}",)
         return done.notes
 
+    def bring_libraries(self, modules: Sequence[str]) -> Done:
+        """Have libraries of the notebook here that have these top modules, and all that they need.
+
+        A `problem`, the end of a sentence, is why none of them came.
+        """
+        if self._is_keeper_gone or self._link is None:
+            return Done(0, _KEEPER_GONE)
+        try:
+            if self._orders is None:
+                self._start_keeper()
+        except OSError as error:
+            return Done(0, str(error))
+        return self._ask("libraries", names=tuple(modules), is_stoppable=True)
+
     def _mirror(self, root: str) -> str:
         """Have a folder of the notebook here; return a problem, as the end of a sentence."""
         try:
@@ -156,7 +170,7 @@ class NotebookFolders:
 
     def _ask(
         self,
-        what: Literal["mirror", "bring", "fill", "empty", "hand back"],
+        what: Literal["mirror", "bring", "fill", "empty", "hand back", "libraries"],
         root: str = "",
         path: str = "",
         *,

@@ -6,7 +6,6 @@ stream within 5 ms goes together. A writer that is a megabyte ahead waits, so me
 
 import contextlib
 import os
-import socket
 import threading
 import time
 from collections import deque
@@ -15,9 +14,9 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from bulletin.ids import CellId
-from bulletin.wire import pipe
 from bulletin.wire.frames import BLOB_LIMIT, Blob, pack
 from bulletin.wire.messages import FromExecutor, Output
+from gpu_worker.executor.agent_link import AgentLink, end_unheard
 from gpu_worker.executor.cell_owners import CellOwners
 from gpu_worker.executor.interrupts import Interrupts
 from gpu_worker.executor.jupyter_json import encode_json
@@ -59,7 +58,7 @@ class Relay:
     wakes it only if it sleeps, or if what was added cannot wait: so most writes cost no switch of threads.
     """
 
-    def __init__(self, link: socket.socket, interrupts: Interrupts, owners: CellOwners) -> None:
+    def __init__(self, link: AgentLink, interrupts: Interrupts, owners: CellOwners) -> None:
         """Write to `link`. Lines that must be done whole hold `interrupts`; `owners` says whose an output is."""
         self._link, self._interrupts, self.owners = link, interrupts, owners
         self._items: deque[_QueuedText | _Packet] = deque()
@@ -190,9 +189,9 @@ class Relay:
             else:
                 packet = item
             try:
-                pipe.send(self._link, packet.frames)
+                self._link.send(packet.frames)
             except OSError:
-                return  # the agent is gone; the reader of the pipe ends the process
+                end_unheard()
             self._sent_bytes += packet.size
             if self._has_sent.locked():
                 self._has_sent.release()

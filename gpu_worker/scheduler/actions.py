@@ -1,5 +1,6 @@
 """All that the scheduler may ask for, and all the reasons it may have to refuse."""
 
+from collections.abc import Collection
 from enum import Enum
 
 import msgspec
@@ -211,22 +212,35 @@ def show_price(charged: int, cost: int, dearest: str) -> str:
     return f" at the price {price} of {dearest}"
 
 
-class NeverInQuota(RefusedByProject, frozen=True, tag=True):
-    """The QoS never borrows, and the project is not guaranteed as much."""
+def name_pools(names: Collection[str]) -> str:
+    """Name node pools: "node pools 'a' and 'b'"."""
+    return f"node pool{'s' if len(names) > 1 else ''} {' and '.join(map(repr, names))}"
+
+
+class NeverInQuota(RefusedByProject, frozen=True, tag=True, omit_defaults=True):
+    """The QoS never borrows, and the project is not guaranteed as much, or not where the request could run."""
 
     qos: str
     project: ProjectId
     cost_milli: int
     guaranteed_milli: int
     on_cpu: bool | None  #: None where the pool has shown no slot yet
+    homes: tuple[str, ...] = ()  #: the node pools that the project is guaranteed, beside which it has so much
 
     def _words(self, *, has_other_projects: bool) -> str:
         asked = _asked(self.cost_milli, on_cpu=self.on_cpu)
         promised = show_gpus(self.guaranteed_milli, on_cpu=self.on_cpu)
         other = ", or another project with --project" if has_other_projects else ""
+        what, home = f"project {self.project!r} has {promised} guaranteed", ""
+        if self.homes:
+            homes = name_pools(self.homes)
+            whole = f"all that project {self.project!r} is guaranteed is in {homes}"
+            what = f"{what} beside {homes}" if self.guaranteed_milli else whole
+            home = f"GPUs of {homes} with --gpu-type, "
+        either = "" if has_other_projects or not home else "or "
         return (
-            f"{asked} in QoS {self.qos!r}, which never borrows, and project {self.project!r} has "
-            f"{promised} guaranteed. Choose another QoS with --qos{other}."
+            f"{asked} in QoS {self.qos!r}, which never borrows, and {what}. "
+            f"Choose {home}{either}another QoS with --qos{other}."
         )
 
 

@@ -363,7 +363,7 @@ class State:
         count_held(self.accounts, self.leases, lease, sign)
         if lease.phase in USING:
             self.queue.use(lease.project, lease.user, lease.qos, lease.cost, sign, charged=lease.charged)
-            self.pools.count(lease, sign)
+        self.pools.count(self.accounts, lease, sign)
         node = self.nodes[lease.agent]
         node.count(lease, sign, self.leases)
         if lease.phase in USING and node.is_drained:

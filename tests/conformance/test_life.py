@@ -14,6 +14,7 @@ from bulletin.ids import CellId, LeaseId
 from bulletin.wire import pipe
 from bulletin.wire.frames import pack
 from bulletin.wire.messages import Chunk, Fork, Ping, Took
+from gpu_worker.executor.agent_link import UNHEARD
 from tests.conformance.agent_side import DEADLINE_S, LEAVES, MAY_BE_TRACED, TRACER, TRACES, Agent, Session
 
 
@@ -212,7 +213,7 @@ def test_an_executor_goes_with_its_pipe_and_takes_its_programs_with_it(agent: Ag
     pidfd = os.pidfd_open(child)
     session.start("while True: pass")
     session.close()
-    assert agent.exit_status(session.pid) == -signal.SIGKILL
+    assert agent.exit_status(session.pid) == UNHEARD
     ended = select.poll()
     ended.register(pidfd, select.POLLIN)
     assert ended.poll(DEADLINE_S * 1000)

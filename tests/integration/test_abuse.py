@@ -49,30 +49,48 @@ def test_a_cell_that_forges_its_own_end_harms_only_itself(
 
 
 #: Ways to spoil the link of an executor, and what its user reads of them.
+EACH_SOCKET = """
+for name in os.listdir("/proc/self/fd"):
+    try:
+        socket.socket(fileno=int(name)).{}
+    except OSError:
+        pass
+"""
+CLOSED = "closed its link to the node"
 SPOILED = {
-    "sendall(b'junk' * 1000)": "wrote on its link to the node what is no message of Bulletin's",
-    "shutdown(socket.SHUT_WR)": "closed its link to the node",
+    "junk": (EACH_SOCKET.format("sendall(b'junk' * 1000)"), "wrote on its link to the node what is no message"),
+    "mute": (EACH_SOCKET.format("shutdown(socket.SHUT_WR)"), CLOSED),
+    "deaf": (EACH_SOCKET.format("shutdown(socket.SHUT_RD)"), CLOSED),
+    "deaf-and-mute": (EACH_SOCKET.format("shutdown(socket.SHUT_RDWR)"), CLOSED),
+    "closed": ("os.closerange(3, 10_000)", CLOSED),
+    "replaced": ("for number in range(3, 100):\n    os.dup2(0, number)", CLOSED),
+    "held-by-another": (
+        "import ctypes\nif ctypes.CDLL(None).fork() == 0:\n    time.sleep(10_000)\nos.closerange(3, 10_000)",
+        CLOSED,
+    ),
 }
 SPOIL = """%%gpu
 import os, socket, time
-for name in os.listdir("/proc/self/fd"):
-    try:
-        socket.socket(fileno=int(name)).{attack}
-    except OSError:
-        pass
-while True:
-    time.sleep(1)
+print("said before", flush=True)
+{attack}
+{then}
 """
+GOES_ON = "while True:\n    time.sleep(1)"
 
 
+@pytest.mark.parametrize("then", [GOES_ON, ""], ids=["goes-on", "ends"])
 @pytest.mark.parametrize("attack", SPOILED)
 def test_who_spoils_the_link_of_their_executor_reads_that_and_not_that_memory_ran_out(
-    pool: PoolProcess, notebook: Notebook, attack: str
+    pool: PoolProcess, notebook: Notebook, attack: str, then: str
 ) -> None:
-    lost = notebook.run(SPOIL.format(attack=attack))
+    code, sentence = SPOILED[attack]
+    lost = notebook.run(SPOIL.format(attack=code, then=then))
     assert lost.error is not None
-    assert SPOILED[attack] in lost.error["evalue"]
+    assert sentence in lost.error["evalue"]
     assert "memory" not in lost.error["evalue"]
+    assert "said before" in lost.stream()
+    until(lambda: {slot.state for slot in pool.picture().slots} == {"free"}, "the slot to be given back")
+    until(lambda: [cell.outcome for cell in pool.picture().recent][:1] == ["executor-died"], "the cell in the ledger")
 
 
 #: Long names, which an agent would keep with each output.

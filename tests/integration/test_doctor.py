@@ -251,6 +251,19 @@ def test_a_notebook_environment_lacks_what_it_needs(folder: Path, tmp_path: Path
     assert "no interpreter" in examined.says("python-missing")
 
 
+@as_root
+@pytest.mark.parametrize("option", ["--notebook-python", "--hub-python"])
+def test_root_runs_no_interpreter_whose_modules_others_can_change(folder: Path, tmp_path: Path, option: str) -> None:
+    """That interpreter is root's, and so is each folder on the way; who writes into its modules would be root."""
+    python, trap = make_environment(tmp_path / "course"), tmp_path / "ran"
+    (site,) = (tmp_path / "course" / "lib").glob("python*/site-packages")
+    (site / "sitecustomize.py").write_text(f"open({str(trap)!r}, 'w')\n")
+    os.chown(site, 4711, 4711)
+    examined = examine("--folder", folder, SHARED, "--hub", hub_file(tmp_path, ""), f"{option}={python}")
+    assert f"{site} belongs to '4711'" in examined.says(option[2:].replace("notebook-", "") + "-foreign")
+    assert not trap.exists()
+
+
 def test_a_kernel_of_another_environment_is_looked_into(folder: Path, tmp_path: Path) -> None:
     kernel = tmp_path / "jupyter" / "kernels" / "course"
     kernel.mkdir(parents=True)

@@ -5,7 +5,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import zmq
 
+from bulletin.ids import CellId, LeaseId
+from bulletin.wire import channel, frames, messages as wire
 from gpu_worker.agent.cgroups import LeaseCgroup, find_base
 from tests.conformance.agent_side import LEAVES
 from tests.integration.conftest import Notebook, PoolProcess, until
@@ -134,6 +137,57 @@ def test_what_a_cell_has_left_running_stands_still_until_the_next(
     notebook.run("%gpu reset")
     until(lambda: not executor.is_running(), "an executor that stands still to be ended")
     until(lambda: not cgroup.folder.exists(), "its cgroup to be removed")
+
+
+#: What shows a session's ticket.
+GRANTED = """
+import gc
+granted = next(one for one in gc.get_objects() if type(one).__name__ == "Granted")
+print(granted.agent.address, granted.agent.public_key, granted.lease, granted.ticket)
+"""
+
+
+@pytest.mark.usefixtures("can_make_cgroups")
+def test_nothing_that_a_notebook_says_between_cells_lets_what_a_cell_has_left_running_go_on(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook]
+) -> None:
+    """It would have a GPU for as long as nobody else waits for one, and nobody would be charged for it."""
+    pool = start_pool("--slots", "1", "--Pool.freeze_hot=True")
+    notebook = open_notebook(pool)
+    notebook.run(WORKS_ON)
+    address, key, lease, ticket = notebook.run(GRANTED).stream().split()
+    cell = CellId(
+        notebook.run(
+            "%%gpu\nimport gc\nprint(next(one for one in gc.get_objects() if "
+            "type(one).__name__ == 'Relay').owners.cell)"
+        )
+        .stream()
+        .strip()
+    )
+    executor = pool.part("executor")
+    cgroup = cgroup_of(executor.pid)
+    context = zmq.Context()
+    kernel = channel.connect(context.socket(zmq.DEALER), address, key, channel.DATA_LIMIT)
+
+    def say(message: wire.Message, *blobs: bytes) -> None:
+        kernel.send_multipart(frames.pack(message, blobs))
+        kernel.send_multipart(frames.pack(wire.Ping()))
+        assert kernel.poll(60_000)
+        kernel.recv_multipart()
+
+    attach = wire.Attach(protocol=wire.PROTOCOL, lease=LeaseId(lease), ticket=ticket, cell=cell, seen=1_000)
+    say(attach)
+    until(lambda: cgroup.is_frozen, "it to stand still")
+    before = executor.cpu_times().user
+    for _ in range(50):
+        say(wire.Took(cell=cell))
+        say(wire.Chunk(cell=cell, size=1), b"x")
+        say(wire.Seen(cell=cell, seq=1))
+        say(wire.Seen(cell=cell, seq=1, late=True))
+        say(wire.Answer(cell=cell, text="x"))
+        say(wire.Stop(cell=cell))
+    assert executor.cpu_times().user == before
+    context.destroy(linger=0)
 
 
 @pytest.mark.usefixtures("can_make_cgroups")

@@ -94,6 +94,7 @@ from bulletin.wire.messages.every_link import (
     Unknown,
 )
 from bulletin.wire.messages.folder import (
+    AboutFolder,
     ChangeFolder,
     ContentDigest,
     EntryKind,
@@ -135,11 +136,13 @@ from bulletin.wire.messages.kernel_broker import (
     Welcome,
     Withdraw,
 )
+from bulletin.wire.messages.library_files import FetchLibrary, FindLibrary, Library, LibraryFile
 from bulletin.wire.messages.notebook_versions import EnvironmentFound, Libraries, Versions
 
 __all__ = [
     "PROTOCOL",
     "TEXT_LIMIT",
+    "AboutFolder",
     "AbsentNode",
     "AgentAddress",
     "AgentToKernel",
@@ -166,8 +169,10 @@ __all__ = [
     "Exited",
     "ExtendCell",
     "FetchFile",
+    "FetchLibrary",
     "FileVersion",
     "Find",
+    "FindLibrary",
     "FolderEntry",
     "FolderFound",
     "FolderPath",
@@ -197,6 +202,8 @@ __all__ = [
     "Leaving",
     "Left",
     "Libraries",
+    "Library",
+    "LibraryFile",
     "ListCells",
     "ListFolder",
     "Listed",

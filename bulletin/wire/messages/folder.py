@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from bulletin.wire.messages.every_link import Message, Name, Number, Size
+from bulletin.wire.messages.library_files import FetchLibrary, FindLibrary
 from bulletin.wire.messages.notebook_versions import EnvironmentFound
 
 #: As long as Linux lets a path be.
@@ -119,5 +120,6 @@ class FolderReply(Message, frozen=True, kw_only=True, tag="folder-reply"):
     note: str = ""
 
 
-FromFolder = EnvironmentFound | FolderFound | ListFolder | FetchFile | StoreFile | ChangeFolder
+AboutFolder = EnvironmentFound | FolderFound | ListFolder | FetchFile | StoreFile | ChangeFolder
+FromFolder = AboutFolder | FindLibrary | FetchLibrary
 ToFolder = FolderReply

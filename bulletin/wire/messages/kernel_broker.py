@@ -106,6 +106,8 @@ class AgentAddress(msgspec.Struct, frozen=True, kw_only=True):
     #: The path of a Unix socket on the agent's host that hands out shared memory; used by kernels of the same boot.
     door: str = ""
     boot: str = ""
+    #: Whose process listens there: to nobody else's the ticket is shown. None of an agent that does not say.
+    door_uid: int | None = None
 
 
 class Granted(Message, frozen=True, kw_only=True, tag="granted"):

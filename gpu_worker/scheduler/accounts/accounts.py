@@ -35,8 +35,13 @@ class Homes(Protocol):
     def cover(self, account: Account, shape: Shape) -> bool:
         """Whether such a request of a project is within what it, or one that it is in, is guaranteed in some pool."""
 
-    def keep_quota(self, accounts: "Accounts", account: Account, shape: Shape) -> bool:
-        """Whether such a request of a class that never borrows may start in some pool, whatever is used elsewhere."""
+    def quota_places(
+        self, accounts: "Accounts", account: Account, shape: Shape, *, is_in_whole: bool, with_hot: bool = False
+    ) -> tuple[str, ...]:
+        """List where such a request may start as far as its class never borrows: in which pools, and in none."""
+
+    def lack_elsewhere(self, accounts: "Accounts", lease: Lease) -> bool:
+        """Whether a hot lease of a class that never borrows is not at home, and all such are more than may be there."""
 
 
 class Accounts:
@@ -370,8 +375,11 @@ class Accounts:
                 return False
         sides = quota_sides(account) if qos.must_be_in_quota else ()
         lefts = [side.guaranteed - side.used + gives_way + parts.beside_side(account, side) for side in sides]
-        lacks = bool(lefts) and max(lefts) < shape.cost
-        if lacks and (self.homes is None or not self.homes.keep_quota(self, account, shape)):
+        is_in_whole = not lefts or max(lefts) >= shape.cost
+        if lefts and self.homes is not None:
+            if not self.homes.quota_places(self, account, shape, is_in_whole=is_in_whole):
+                return False
+        elif not is_in_whole:
             return False
         gives_way += parts.beside(account, None)
         return not self.kept_by_lenders(account, shape, gives_way)

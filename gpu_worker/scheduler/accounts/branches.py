@@ -1,13 +1,12 @@
 """The sides of a tree of projects: where the paths of two projects part, and what each side is guaranteed and uses."""
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import msgspec
 
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.policy.credits import Trader
-from gpu_worker.scheduler.policy.projects import QoS
 
 
 class Branch(msgspec.Struct, frozen=True):
@@ -96,12 +95,6 @@ def covered_room(account: Account) -> int:
     if account.children:
         sides.append(Branch(account, is_members=True))
     return max(0, *(side.guaranteed - side.used for side in sides))
-
-
-def used_in_quota(account: Account, qos: Mapping[str, QoS]) -> int:
-    """Sum up what is used in a project, and inside it, in classes that never borrow."""
-    uses = (use for one in all_inside(account) for use in one.by_qos.items())
-    return sum(used for name, used in uses if name in qos and qos[name].must_be_in_quota)
 
 
 def all_inside(account: Account) -> Iterator[Account]:

@@ -67,6 +67,8 @@ def holds_too_much(accounts: Accounts, lease: Lease) -> bool:
         return False
     account = accounts.of(lease.project)
     payer = account.payer
+    if accounts.homes is not None and accounts.homes.lack_elsewhere(accounts, lease):
+        return True
     if account is payer and account.children and not _of_own_users(accounts, account).lacks:
         return False
     return _of_all_inside(accounts, payer).lacks > 0

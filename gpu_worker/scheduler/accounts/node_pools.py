@@ -13,44 +13,19 @@ import msgspec
 from bulletin.ids import AgentId, ProjectId, UserName
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.accounts import Accounts
-from gpu_worker.scheduler.accounts.branches import Branch, has_room, is_covered, lacks_of_quota, used_in_quota
-from gpu_worker.scheduler.accounts.held_amounts import count_replaced
+from gpu_worker.scheduler.accounts.branches import Branch, has_room, is_covered
+from gpu_worker.scheduler.accounts.held_amounts import commits, count_replaced
+from gpu_worker.scheduler.accounts.pool_accounts import PoolAccounts
+from gpu_worker.scheduler.accounts.quota_places import holds_too_much_elsewhere, never_there, quota_places
 from gpu_worker.scheduler.events import Slot
-from gpu_worker.scheduler.leases.leases import Lease
+from gpu_worker.scheduler.leases.leases import USING, Lease
+from gpu_worker.scheduler.leases.life import Phase
 from gpu_worker.scheduler.leases.resources import SlotKind, lane_of
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.policy.projects import NodePool, Project, QoS
 
 #: How far from home a node of no pool is: behind whatever a department has.
 _NO_POOL = 1_000
-
-
-class PoolAccounts:
-    """One pool: its accounts, and the slots that are in it now."""
-
-    def __init__(self, pool: NodePool, accounts: Accounts) -> None:
-        self.pool, self.accounts = pool, accounts
-        self.slots: dict[AgentId, tuple[Slot, ...]] = {}  #: of connected nodes that are not drained
-        self._serves_cache: dict[tuple[SlotKind, int], bool] = {}
-
-    def offer(self, agent: AgentId, slots: tuple[Slot, ...]) -> None:
-        """Note what a node offers here from now on, which may be nothing."""
-        if slots:
-            self.slots[agent] = slots
-        else:
-            self.slots.pop(agent, None)
-        self._serves_cache.clear()
-        self.accounts.set_capacity(sum(slot.milli for some in self.slots.values() for slot in some))
-
-    def serves(self, shape: Shape) -> bool:
-        """Whether such a request could run here, on one node, if nothing else did."""
-        if shape.lane != "gpu" or not shape.cost:
-            return False
-        key = shape.wants.kind, shape.need
-        if key not in self._serves_cache:
-            numbers = (sum(map(shape.wants.kind.serves, slots)) for slots in self.slots.values())
-            self._serves_cache[key] = any(number >= shape.need for number in numbers)
-        return self._serves_cache[key]
 
 
 class NodePools:
@@ -120,9 +95,15 @@ class NodePools:
         if pool in self.by_name:
             self.by_name[pool].accounts.use(project, user, qos, cost, sign)
 
-    def count(self, lease: Lease, sign: Literal[1, -1]) -> None:
-        """Count what a lease uses, more or less, and for whom it goes, in the pool that it is in."""
-        if lease.pool in self.by_name:
+    def count(self, accounts: Accounts, lease: Lease, sign: Literal[1, -1]) -> None:
+        """Count what a lease uses or keeps, more or less, and for whom it goes, in the pool that it is in."""
+        if lease.pool not in self.by_name:
+            return
+        if lease.phase is Phase.HOT and commits(accounts, lease):
+            hot = self.by_name[lease.pool].hot_in_quota
+            for at in accounts.of(lease.project).path:
+                hot[at.project.id] = hot.get(at.project.id, 0) + sign * lease.cost
+        if lease.phase in USING:
             self.use(lease.pool, lease.project, lease.user, lease.qos, lease.cost, sign)
             count_replaced(self.by_name[lease.pool].accounts, lease, sign)
 
@@ -149,30 +130,27 @@ class NodePools:
                 return True
         return False
 
-    def keep_quota(self, accounts: Accounts, account: Account, shape: Shape) -> bool:
-        """Whether such a request of a class that never borrows may start in some pool, whatever is used elsewhere."""
-        return bool(self.quota_pools(accounts, account, shape))
+    def quota_places(
+        self, accounts: Accounts, account: Account, shape: Shape, *, is_in_whole: bool, with_hot: bool = False
+    ) -> tuple[str, ...]:
+        """List where such a request may start as far as its class never borrows."""
+        return quota_places(self.by_name, accounts, account, shape, is_in_whole=is_in_whole, with_hot=with_hot)
 
-    def quota_pools(self, accounts: Accounts, account: Account, shape: Shape) -> tuple[str, ...]:
-        """List the pools in which such a request of a class that never borrows is within what its payer is guaranteed.
+    def homes_of(self, account: Account) -> tuple[str, ...]:
+        """List the pools of which a project is guaranteed something, as the settings say."""
+        return tuple(name for name, one in self.by_name.items() if one.accounts.of(account.project.id).promised)
 
-        What others of the project use elsewhere borrows from then on, so of such classes there must be no more than is
-        guaranteed in all.
-        """
-        serving = self.serving(shape)
-        # What is guaranteed in pools is there, however much more is guaranteed elsewhere than there is.
-        at_home = sum(one.accounts.of(account.payer.project.id).guaranteed for one in self.by_name.values())
-        whole = max(account.payer.guaranteed, at_home)
-        if not serving or used_in_quota(account.payer, accounts.qos) + shape.cost > whole:
-            return ()
-        found: list[str] = []
-        for name in serving:
-            there = self.by_name[name].accounts.of(account.project.id)
-            below = there.used_below(accounts.qos, accounts.qos[shape.qos].priority)
-            is_own = there.payer.project.id == account.payer.project.id
-            if is_own and lacks_of_quota(there, shape.cost, below=below) <= 0:
-                found.append(name)
-        return tuple(found)
+    def never_there(self, account: Account, shape: Shape) -> tuple[int, tuple[str, ...]] | None:
+        """Tell what of a project's guarantee is beside which pools, where a request could start in neither."""
+        return never_there(self.by_name, account, shape)
+
+    def lack_elsewhere(self, accounts: Accounts, lease: Lease) -> bool:
+        """Whether a hot lease of a class that never borrows is not at home, and all such are more than may be there."""
+        path = list(accounts.of(lease.project).payer.path)
+        if lease.pool in self.by_name:
+            there = self.by_name[lease.pool].accounts
+            path = [at for at in path if not there.of(at.project.id).promised]
+        return any(holds_too_much_elsewhere(self.by_name, accounts, at) for at in path)
 
     def cover(self, account: Account, shape: Shape) -> bool:
         """Whether such a request of a project is within what is guaranteed in some pool."""

@@ -92,6 +92,11 @@ def never_allowed(
             return OverBudget(at.project.id, cost, walltime_ms, budget.gpu_ms, budget.period, on_cpu, charged, dearest)
         if state.qos[qos].must_be_in_quota and at is account.payer and cost > at.most:
             return NeverInQuota(qos, at.project.id, cost, at.most, on_cpu)
+    for at in account.payer.path if state.qos[qos].must_be_in_quota else ():
+        never = state.pools.never_there(at, shape)
+        if never is not None:
+            beside, homes = never
+            return NeverInQuota(qos, at.project.id, cost, beside, on_cpu, homes)
     return None
 
 

@@ -9,8 +9,8 @@ import msgspec
 from bulletin.ids import RequestId
 from bulletin.units import HOUR_MS, MINUTE_MS, show_duration
 from gpu_worker.scheduler.accounts.account import Account
-from gpu_worker.scheduler.accounts.branches import Branch, is_covered, parting
-from gpu_worker.scheduler.actions import show_price
+from gpu_worker.scheduler.accounts.branches import Branch, is_covered, lacks_of_quota, parting
+from gpu_worker.scheduler.actions import name_pools, show_price
 from gpu_worker.scheduler.estimate_cache import Start
 from gpu_worker.scheduler.estimates.room_words import name_slots, say_room
 from gpu_worker.scheduler.estimates.start_estimator import StartEstimator
@@ -184,8 +184,17 @@ def _limit(state: State, request: Request, turn_ms: int | None) -> str | None:
         return _joined(f"{amount} kept for projects that lend no more", _ends(state, turn_ms))
     if not accounts.is_allowed(account, request.entry):
         never, later = f"QoS {qos.name!r} never borrows", _hours(state, request)
-        return f"{never}, and {later or _lack_of_guarantee(account, cost, on_cpu=on_cpu)}"
+        lack = _lack_beside_homes(state, account, cost) or _lack_of_guarantee(account, cost, on_cpu=on_cpu)
+        return f"{never}, and {later or lack}"
     return None
+
+
+def _lack_beside_homes(state: State, account: Account, cost: int) -> str:
+    """Say that the guarantee has room for it, but not where it could start; empty where that is not so."""
+    homes = state.pools.homes_of(account.payer)
+    if not homes or lacks_of_quota(account, cost, below=0) > 0:
+        return ""
+    return f"what project {account.payer.project.id!r} is guaranteed beside {name_pools(homes)} is in use"
 
 
 def _lack_of_guarantee(account: Account, cost: int, *, on_cpu: bool | None) -> str:

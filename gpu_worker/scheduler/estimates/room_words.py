@@ -1,7 +1,7 @@
 """Why no node has room for a request, in words."""
 
 from bulletin.units import show_duration
-from gpu_worker.scheduler.actions import count
+from gpu_worker.scheduler.actions import count, name_pools
 from gpu_worker.scheduler.estimate_cache import Room
 from gpu_worker.scheduler.leases.leases import Request
 from gpu_worker.scheduler.leases.resources import PLAIN
@@ -31,8 +31,7 @@ def _of_others(state: State, request: Request) -> str:
     closed = closed_pools(state, request)
     if not closed:
         return ""
-    pools = " and ".join(f"{name!r}" for name in closed)
-    word = f"node pool{'s' if len(closed) > 1 else ''} {pools}"
+    word = name_pools(closed)
     if state.qos[shape.qos].preemption is Preemption.NEVER:
         return f"QoS {shape.qos!r} is never taken back, and starts on nothing that others are guaranteed of {word}"
     return f"what is left of {word} is kept for those who are guaranteed it"

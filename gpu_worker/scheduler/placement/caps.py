@@ -6,7 +6,7 @@ import msgspec
 
 from bulletin.ids import LeaseId
 from gpu_worker.scheduler.accounts.account import Account, UsageTotals
-from gpu_worker.scheduler.accounts.branches import lacks_of_quota, quota_sides, used_in_quota
+from gpu_worker.scheduler.accounts.branches import lacks_of_quota, quota_sides
 from gpu_worker.scheduler.accounts.held_amounts import commits
 from gpu_worker.scheduler.accounts.parts import NO_PARTS
 from gpu_worker.scheduler.leases.leases import Lease, Request
@@ -81,16 +81,10 @@ def make_room_in_limits(state: State, request: Request, ahead: Ahead, claims: Cl
 def _in_the_way_of_quota(state: State, account: Account, shape: Shape) -> list[LeaseId]:
     """List hot leases that keep what a request of a class that never borrows needs of a guarantee."""
     accounts, below = state.accounts, account.used_below(state.qos, state.qos[shape.qos].priority)
-    if lacks_of_quota(account, shape.cost, below=below, with_hot=True) <= 0:
+    is_in_whole = lacks_of_quota(account, shape.cost, below=below, with_hot=True) <= 0
+    if state.pools.quota_places(accounts, account, shape, is_in_whole=is_in_whole, with_hot=True):
         return []
-    hot = [state.leases[name] for name in account.payer.hot if commits(accounts, state.leases[name])]
-    in_all = used_in_quota(account.payer, state.qos) + account.payer.committed + shape.cost
-    for name in state.pools.quota_pools(accounts, account, shape) if in_all <= account.payer.guaranteed else ():
-        there = state.pools.by_name[name].accounts.of(account.project.id)
-        beside = shape.cost + sum(lease.cost for lease in hot if lease.pool == name)
-        if lacks_of_quota(there, beside, below=there.used_below(state.qos, state.qos[shape.qos].priority)) <= 0:
-            return []
-    return [lease.id for lease in hot]
+    return [name for name in account.payer.hot if commits(accounts, state.leases[name])]
 
 
 def _full_quota(state: State, account: Account, shape: Shape) -> Full | None:
@@ -101,7 +95,8 @@ def _full_quota(state: State, account: Account, shape: Shape) -> Full | None:
     """
     accounts, priority = state.accounts, state.qos[shape.qos].priority
     below = account.used_below(state.qos, priority)
-    if lacks_of_quota(account, shape.cost, below=below) <= 0 or state.pools.quota_pools(accounts, account, shape):
+    is_in_whole = lacks_of_quota(account, shape.cost, below=below) <= 0
+    if is_in_whole or state.pools.quota_places(accounts, account, shape, is_in_whole=False):
         return None
     side = min(quota_sides(account), key=lambda one: one.used - one.guaranteed)
     going = account.given_up_beside(state.qos, priority) + NO_PARTS.beside_side(account, side)

@@ -66,11 +66,12 @@ def _is_closed(state: State, request: Request, pool: str) -> bool:
 
 def _is_in_quota(state: State, request: Request, pool: str) -> bool:
     """Whether a request may start in a node pool, or in none, as far as its class must be in quota."""
-    account, qos, shape = state.accounts.of(request.project), state.qos[request.qos], request.entry.shape
-    below = account.used_below(state.qos, qos.priority)
-    if not qos.must_be_in_quota or lacks_of_quota(account, shape.cost, below=below) <= 0:
+    qos, shape = state.qos[request.qos], request.entry.shape
+    if not qos.must_be_in_quota:
         return True
-    return pool in state.pools.quota_pools(state.accounts, account, shape)
+    account = state.accounts.of(request.project)
+    is_in_whole = lacks_of_quota(account, shape.cost, below=account.used_below(state.qos, qos.priority)) <= 0
+    return pool in state.pools.quota_places(state.accounts, account, shape, is_in_whole=is_in_whole)
 
 
 def _owners_would_lack(state: State, pool: str, project: ProjectId, cost: int) -> bool:

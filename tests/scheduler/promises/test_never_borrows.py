@@ -4,8 +4,9 @@
 import pytest
 
 from gpu_worker.scheduler.events import LeaseEnded
+from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.crowds import SOON_S
-from tests.scheduler.promises.seen import HOUR_S, Seen, nodes
+from tests.scheduler.promises.seen import HOUR_S, Seen, at, nodes
 from tests.scheduler.promises.stories import BATCH_S, LONG, POOL, ask, join, left, look, places, quotas, waits
 
 OWNER = POOL + "[projects.lab]\nnode_pools = { h100 = 4 }\n"
@@ -71,16 +72,77 @@ def test_the_owner_has_its_node_in_such_a_class_whatever_it_uses_elsewhere(
         assert set(places(seen, "lab")) == {"fast"}, "elsewhere it would borrow"
 
 
-def test_what_runs_elsewhere_in_such_a_class_counts_at_home() -> None:
+def test_what_is_all_guaranteed_at_home_is_used_in_such_a_class_at_home_alone() -> None:
+    """Else it would have more than its guarantee with others of its cells at home, and a covered one would wait."""
     seen = look(
-        quotas(OWNER), join(4, 4),
-        ask(1, 4, "guests", BATCH_S, gpu_type="H100", **LONG),
+        quotas(OWNER + "[projects.far]\nguaranteed = 4\n"), join(4, 4),
+        ask(2, 3, "lab", 3 * HOUR_S, name="r-any", qos="reserved"),
+        ask(600, 4, "lab", 1800, gpu_type="H100", name="types"),
+        ask(900, 4, "far", 1800),
+        last=HOUR_S,
+    )  # fmt: skip
+    assert set(places(seen, "r-any")) == {"fast"}
+    assert waits(seen, "far")[-1] <= SOON_S
+
+
+def test_who_asks_for_another_type_in_such_a_class_is_told_where_the_guarantee_is() -> None:
+    seen = look(quotas(OWNER), join(4, 4), ask(2, 1, "lab", 300, gpu_type="L4", qos="reserved"), last=100)
+    assert " ".join(seen.refused("lab0")) == (
+        "1 GPU was asked for in QoS 'reserved', which never borrows, and all that project 'lab' is guaranteed is in "
+        "node pool 'h100'. Choose GPUs of node pool 'h100' with --gpu-type, another QoS with --qos, or another project "
+        "with --project."
+    )
+
+
+@pytest.mark.parametrize("beside", [1, 2])
+def test_elsewhere_such_a_class_has_what_is_guaranteed_beside_the_node_pool(beside: int) -> None:
+    seen = look(
+        quotas(POOL + f"[projects.lab]\nguaranteed = {4 + beside}\nnode_pools = {{ h100 = 4 }}\n"), join(4, 4),
+        ask(1, 3, "lab", 3 * HOUR_S, gpu_type="L4", name="r-away", qos="reserved"),
+        ask(600, 4, "lab", 1800, gpu_type="H100", name="r-home", qos="reserved"),
+        last=HOUR_S,
+    )  # fmt: skip
+    assert (most_of(seen, "r-a"), most_of(seen, "r-h")) == (beside, 4)
+
+
+def test_what_runs_elsewhere_from_before_the_home_counts_there() -> None:
+    seen = look(
+        quotas(POOL + "[projects.lab]\nguaranteed = 4\n"), join(4, 4),
         ask(2, 3, "lab", 3 * HOUR_S, gpu_type="L4", name="r-away", qos="reserved"),
+        at(500, hi.Changes(quotas(OWNER))),
         ask(600, 3, "lab", 1800, gpu_type="H100", name="r-home", qos="reserved"),
         last=HOUR_S,
     )  # fmt: skip
     assert most_of(seen, "r-") == 4
     assert waits(seen, "r-home")[0] <= SOON_S
+
+
+@pytest.mark.parametrize(("place", "leave"), [("L4", 2), ("H100", 0)])
+def test_hot_sessions_of_such_a_class_leave_where_nothing_is_guaranteed_any_more(place: str, leave: int) -> None:
+    seen = look(
+        quotas(POOL + "[projects.lab]\nguaranteed = 4\n"), join(4, 4),
+        ask(2, 2, "lab", 30, 600, think_s=1000, gpu_type=place, name="r-hot", qos="reserved"),
+        at(500, hi.Changes(quotas(OWNER))),
+        last=900,
+    )  # fmt: skip
+    assert sum(bool(seen.asked_to_leave(session)) for session in seen.opened) == leave
+
+
+def test_a_lab_in_a_department_whose_guarantee_is_all_in_a_node_pool_goes_there_too() -> None:
+    text = POOL + (
+        "[projects.dep]\nguaranteed = 4\nnode_pools = { h100 = 4 }\n"
+        '[projects.lab]\nparent = "dep"\nguaranteed = 2\n[projects.sib]\nparent = "dep"\n'
+        "[projects.far]\nguaranteed = 4\n"
+    )
+    seen = look(
+        quotas(text), join(4, 4),
+        ask(1, 2, "lab", 3 * HOUR_S, name="r-lab", qos="reserved"),
+        ask(600, 4, "sib", 1800, gpu_type="H100"),
+        ask(900, 4, "far", 1800),
+        last=HOUR_S,
+    )  # fmt: skip
+    assert set(places(seen, "r-lab")) == {"fast"}
+    assert waits(seen, "far")[-1] <= SOON_S
 
 
 @pytest.mark.parametrize("place", ["H100", "L4"])
@@ -173,12 +235,12 @@ def test_a_hot_session_holds_its_part_of_the_guarantee_until_it_has_left() -> No
     assert 100 < left_at == seen.granted("r-next0")
 
 
-def test_a_hot_session_elsewhere_holds_its_part_of_what_is_guaranteed_at_home_until_it_has_left() -> None:
+def test_a_hot_session_elsewhere_holds_its_part_of_what_is_guaranteed_there_until_it_has_left() -> None:
     seen = look(
-        quotas(POOL + "[projects.lab]\nnode_pools = { h100 = 2 }\n"), join(2, 2),
+        quotas(POOL + "[projects.lab]\nguaranteed = 3\nnode_pools = { h100 = 2 }\n"), join(2, 2),
         ask(1, 1, "lab", 50, 1000, think_s=300, name="r-hot", qos="reserved", gpu_type="L4"),
         ask(2, 1, "lab", 1500, name="runs", qos="reserved", gpu_type="H100"),
-        ask(100, 1, "lab", 1500, name="r-next", qos="reserved", gpu_type="H100"),
+        ask(100, 1, "lab", 1500, name="r-next", qos="reserved", gpu_type="L4"),
         last=900, evict_ms=5000,
     )  # fmt: skip
     left_at = next(when for when, event, _ in seen.log if isinstance(event, LeaseEnded))

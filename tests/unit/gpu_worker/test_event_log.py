@@ -3,6 +3,10 @@
 import subprocess
 import sys
 
+import structlog
+
+from gpu_worker.event_log import MOST_A_MINUTE, LineLimit
+
 WRITES = """
 import structlog
 from gpu_worker import event_log
@@ -18,6 +22,31 @@ def test_a_line_of_the_log_holds_no_control_characters_and_is_one_line() -> None
     assert "lease=l-1?c" in line
     assert 'label="a event=forged by=root"' in line
     assert line.endswith("count=3")
+
+
+def test_of_one_event_so_many_lines_are_written_in_a_minute_and_the_next_says_what_was_left_out() -> None:
+    now_s = 0.0
+    limit = LineLimit(3, lambda: now_s)
+
+    def write(event: str) -> dict[str, object] | None:
+        try:
+            return dict(limit(None, "info", {"event": event}))
+        except structlog.DropEvent:
+            return None
+
+    assert [write("hello refused") is not None for _ in range(5)] == [True] * 3 + [False] * 2
+    assert write("cell") == {"event": "cell"}, "another event has its own"
+    now_s = 61.0
+    assert write("hello refused") == {"event": "hello refused", "left_out": 2}
+    assert write("hello refused") == {"event": "hello refused"}
+
+
+def test_who_is_refused_ten_thousand_times_fills_no_log() -> None:
+    writes = WRITES.partition("structlog.get_logger()")[0] + (
+        "for _ in range(10_000): structlog.get_logger().info('hello refused', code='not-allowed')"
+    )
+    done = subprocess.run([sys.executable, "-c", writes], capture_output=True, text=True, check=True)
+    assert 0 < len(done.stderr.splitlines()) <= 2 * MOST_A_MINUTE  # a minute may end meanwhile
 
 
 FAULT = """

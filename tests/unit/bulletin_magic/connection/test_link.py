@@ -55,8 +55,8 @@ def test_leaving_without_a_session_is_answered(lonely_link: Link) -> None:
     lonely_link.close()
 
 
-def address(path: Path, boot: str = BOOT) -> AgentAddress:
-    return AgentAddress(address="", public_key="", door=str(path), boot=boot)
+def address(path: Path, boot: str = BOOT, door_uid: int | None = None) -> AgentAddress:
+    return AgentAddress(address="", public_key="", door=str(path), boot=boot, door_uid=door_uid)
 
 
 @pytest.mark.parametrize("gift", ["rings", "one ring", "a file", "nothing"])
@@ -76,7 +76,7 @@ def test_the_door_hands_out_two_rings_or_there_are_none(gift: str, tmp_path: Pat
 
         thread = threading.Thread(target=serve)
         thread.start()
-        rings = shared_memory.open_rings(address(tmp_path / "door"), "ticket")
+        rings = shared_memory.open_rings(address(tmp_path / "door", door_uid=os.geteuid()), "ticket")
         thread.join()
     assert heard == [b"ticket\n"]
     if gift == "rings":
@@ -89,6 +89,18 @@ def test_the_door_hands_out_two_rings_or_there_are_none(gift: str, tmp_path: Pat
         assert rings == AgentConnected()
     for descriptor in {plain, *gifts["rings"], *gifts["one ring"]}:
         os.close(descriptor)
+
+
+def test_a_door_that_somebody_else_has_made_is_not_shown_the_ticket(tmp_path: Path) -> None:
+    """In /tmp, say, where a door is whose folder has a long path, and was tidied away."""
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "door"))
+        server.listen()
+        agents = address(tmp_path / "door", door_uid=os.geteuid() + 1)
+        assert shared_memory.open_rings(agents, "ticket") == AgentConnected()
+        visitor, _ = server.accept()
+        with visitor:
+            assert visitor.recv(100) == b""
 
 
 def test_there_are_no_rings_on_another_host_or_without_a_door(tmp_path: Path) -> None:

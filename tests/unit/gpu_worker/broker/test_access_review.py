@@ -177,6 +177,34 @@ def test_a_lease_of_before_a_restart_is_not_paid_for_by_a_project_that_its_user_
     assert look(broker, review) == [wire.Evict(lease=runs)]
 
 
+def test_a_session_whose_notebook_is_silent_after_a_restart_runs_no_further_cell(
+    broker: BrokerParts, hub: FakeHub, review: AccessReview, runs: LeaseId
+) -> None:
+    """Who was taken the scope, and not the account, need only say nothing to a broker that does not know the token."""
+    broker.shell.active_leases[runs].token = ""
+    assert look(broker, review) == [], "its notebook may be about to speak"
+    assert look(broker, review) == [], "the cell ends as it would"
+    broker.step(events.CellEnded(runs, CellId("cell-a")))
+    broker.step(events.CellStarted(runs, CellId("cell-b")))
+    (said,) = look(broker, review)
+    assert isinstance(said, wire.CancelCell)
+    assert "has not said since then who it is" in said.sentence
+    broker.step(events.CellEnded(runs, CellId("cell-b")))
+    assert look(broker, review) == [wire.Evict(lease=runs)]
+
+
+def test_a_session_whose_notebook_speaks_after_a_restart_goes_on(
+    broker: BrokerParts, hub: FakeHub, review: AccessReview, runs: LeaseId
+) -> None:
+    active = broker.shell.active_leases[runs]
+    active.token = ""
+    broker.step(events.CellEnded(runs, CellId("cell-a")))
+    assert look(broker, review) == []
+    broker.shell.note_token(active.session, "ann-token")
+    assert look(broker, review) == []
+    assert look(broker, review) == []
+
+
 @pytest.mark.parametrize(
     ("scopes", "status"), [([], 200), (["read:users:name!group=maths"], 200), (["read:users:name"], 503)]
 )

@@ -1,0 +1,163 @@
+"""The notebook's installed libraries, served to a session's node that lacks some: what their lists of files name."""
+
+import importlib.metadata
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from importlib.machinery import all_suffixes
+from pathlib import Path
+
+import msgspec
+from packaging.requirements import InvalidRequirement, Requirement
+
+from bulletin.libraries import platform
+from bulletin.units import show_size
+from bulletin.wire.frames import BLOB_LIMIT, Blob
+from bulletin.wire.messages import FetchLibrary, FileVersion, FindLibrary, FolderReply, Library, LibraryFile
+from bulletin_magic.connection.contained_paths import PathEscapes, open_parent, split
+
+#: More than that is not read at once.
+_LARGEST_PART = 4 * 2**20
+#: Suffixes of modules that are compiled for one Python and one machine.
+_COMPILED = tuple(suffix for suffix in (*all_suffixes(), ".dylib") if suffix not in {".py", ".pyc"})
+#: So many libraries at most are described in one answer: a namespace may be of many.
+_MOST_FOUND = 50
+
+
+class _Installed(msgspec.Struct, frozen=True):
+    """A library that was asked for, and where its files are."""
+
+    library: Library
+    root: str
+    paths: frozenset[str]
+
+
+class LibraryServer:
+    """Answers what a session's node asks about installed libraries. Used by one thread."""
+
+    def __init__(self, largest_bytes: Callable[[], int]) -> None:
+        """`largest_bytes`: what one library may have to follow a cell."""
+        self._largest_bytes = largest_bytes
+        #: What has been described, by name: only from there is anything fetched.
+        self._described: dict[str, _Installed] = {}
+
+    def forget(self) -> None:
+        """Serve nothing that was described: the session is over."""
+        self._described.clear()
+
+    def answer(self, message: FindLibrary | FetchLibrary) -> tuple[FolderReply, Sequence[Blob]]:
+        """Do what is asked, and return the answer. A problem is a sentence in it."""
+        try:
+            if isinstance(message, FindLibrary):
+                return self._find(message)
+            return self._fetch(message)
+        except ValueError as error:  # PathEscapes, or metadata that cannot be read
+            return FolderReply(number=message.number, problem=str(error)), ()
+        except OSError as error:
+            return FolderReply(number=message.number, problem=f"{error.strerror or error}"), ()
+
+    def _find(self, message: FindLibrary) -> tuple[FolderReply, Sequence[Blob]]:
+        names = [message.library] if message.library else list(_libraries_with(message.module))[:_MOST_FOUND]
+        found: list[Library] = []
+        for name in names:
+            try:
+                distribution = importlib.metadata.distribution(name)
+            except (importlib.metadata.PackageNotFoundError, ValueError):
+                continue
+            installed = self._describe(distribution, message.platform)
+            self._described[installed.library.name] = installed
+            found.append(installed.library)
+        blob = msgspec.msgpack.encode(found)
+        if len(blob) > BLOB_LIMIT:
+            return FolderReply(number=message.number, problem="the names of its files are too long together"), ()
+        return FolderReply(number=message.number), (blob,)
+
+    def _describe(self, distribution: importlib.metadata.Distribution, there: str) -> _Installed:
+        name, root = normalize(distribution.name), str(distribution.locate_file(""))
+        requires = tuple(sorted(set(_requirements(distribution))))
+        library = Library(name=name, version=distribution.version, requires=requires)
+        files, problem = _files_of(distribution, root)
+        size = sum(file.size for file in files)
+        most = self._largest_bytes()
+        if not problem and size > most:
+            problem = (
+                f"it has {show_size(size)}, and at most {show_size(most)} of a library follow a cell "
+                "(BulletinMagics.library_mb)"
+            )
+        if not problem and there != platform() and any(file.path.endswith(_COMPILED) for file in files):
+            problem = "it is compiled for another kind of machine than the node"
+        if problem:
+            return _Installed(msgspec.structs.replace(library, problem=problem), root, frozenset())
+        library = msgspec.structs.replace(library, files=tuple(files))
+        return _Installed(library, root, frozenset(file.path for file in files))
+
+    def _fetch(self, message: FetchLibrary) -> tuple[FolderReply, Sequence[Blob]]:
+        installed = self._described.get(message.library)
+        if installed is None or message.path not in installed.paths:
+            raise PathEscapes("the notebook does not serve that file")
+        with open_parent(installed.root, message.path) as (parent, name):
+            descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
+        try:
+            facts = os.fstat(descriptor)
+            if not stat.S_ISREG(facts.st_mode):
+                raise PathEscapes(f"{message.path} is no file")
+            data = os.pread(descriptor, min(message.size, _LARGEST_PART), message.offset)
+        finally:
+            os.close(descriptor)
+        version = FileVersion(facts.st_size, facts.st_mtime_ns)
+        return FolderReply(number=message.number, version=version), (data,)
+
+
+def normalize(name: str) -> str:
+    """Return the form in which names of libraries are compared (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _libraries_with(module: str) -> Iterator[str]:
+    """Yield the names of the libraries that have a top module; most often it is called as its library is."""
+    try:
+        named = importlib.metadata.distribution(module)
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        named = None
+    if named is not None and any(path.parts[0] in {module, f"{module}.py"} for path in named.files or ()):
+        yield named.name
+        return
+    yield from dict.fromkeys(importlib.metadata.packages_distributions().get(module, ()))
+
+
+def _requirements(distribution: importlib.metadata.Distribution) -> Iterator[str]:
+    """Yield the libraries that one needs here, without its extras, of those that are installed."""
+    for text in distribution.requires or ():
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement:
+            continue  # whoever wrote it so was understood by the installer, or it is not installed
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        try:
+            yield normalize(importlib.metadata.distribution(requirement.name).name)
+        except (importlib.metadata.PackageNotFoundError, ValueError):
+            continue
+
+
+def _files_of(distribution: importlib.metadata.Distribution, root: str) -> tuple[list[LibraryFile], str]:
+    """List the files of a library that lie where libraries are, or say why they cannot be told. Without bytecode."""
+    if distribution.files is None:
+        return [], "what files it has is not written down where it is installed"
+    direct = distribution.read_text("direct_url.json") or ""
+    if '"editable": true' in direct.replace('"editable":true', '"editable": true'):
+        return [], "it is installed from its sources (editable), and these stay where they are"
+    found = []
+    for path in distribution.files:
+        text = str(path)
+        if text.startswith(("/", "..")) or text.endswith(".pyc"):
+            continue  # programs beside the interpreter, and what Python compiles by itself
+        try:
+            split(text)
+            facts = os.lstat(Path(root, text))
+        except (PathEscapes, OSError):
+            continue  # it was removed since, or is nothing that can be served
+        if stat.S_ISREG(facts.st_mode):
+            found.append(LibraryFile(text, facts.st_size))
+    return found, "" if found else "none of its files is where libraries are"

@@ -1,0 +1,114 @@
+"""The notebook's libraries, asked by somebody who wants more than is in them."""
+
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bulletin.libraries import platform
+from bulletin.wire.messages import FetchLibrary, FindLibrary, FolderReply, Library
+from bulletin_magic.connection.library_server import LibraryServer
+
+
+class Site:
+    """A folder of libraries, and a secret beside it."""
+
+    def __init__(self, base: Path) -> None:
+        self.folder = base / "site-packages"
+        self.folder.mkdir()
+        self.secret = base / "secret"
+        self.secret.write_text("secret")
+        self.largest_bytes = 10_000
+        self.server = LibraryServer(lambda: self.largest_bytes)
+
+    def install(self, name: str, record: str, **files: str) -> None:
+        info = self.folder / f"{name}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        for path, text in files.items():
+            (self.folder / f"{path}.py").write_text(text)
+        (info / "RECORD").write_text(record)
+
+    def find(self, there: str = "", **names: str) -> list[Library]:
+        reply, blobs = self.server.answer(FindLibrary(number=1, platform=there or platform(), **names))
+        assert not reply.problem
+        return msgspec.msgpack.decode(b"".join(map(bytes, blobs)), type=list[Library])
+
+    def fetch(self, library: str, path: str) -> tuple[FolderReply, bytes]:
+        reply, blobs = self.server.answer(FetchLibrary(number=1, library=library, path=path, offset=0, size=99))
+        return reply, b"".join(map(bytes, blobs))
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    made = Site(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(made.folder), *sys.path])
+    return made
+
+
+def test_what_its_list_names_is_served_once_it_was_described(site: Site) -> None:
+    site.install("tool", "tool.py,,\n", tool="X = 1\n")
+    assert site.fetch("tool", "tool.py")[0].problem == "the notebook does not serve that file"
+    [library] = site.find(module="tool")
+    assert [(file.path, file.size) for file in library.files] == [("tool.py", 6)]
+    assert site.fetch("tool", "tool.py") == (site.fetch("tool", "tool.py")[0], b"X = 1\n")
+    site.server.forget()
+    assert site.fetch("tool", "tool.py")[1] == b""
+
+
+@pytest.mark.parametrize(
+    "path", ["../secret", "/etc/passwd", "./../secret", "tool/../../secret", "other.py", "link.py"]
+)
+def test_what_is_not_in_the_library_is_not_served(site: Site, path: str) -> None:
+    site.install("tool", f"tool.py,,\n{path},,\nother.py,,\n" if path != "other.py" else "tool.py,,\n", tool="X = 1\n")
+    (site.folder / "other.py").write_text("Y = 2\n") if path == "other.py" else None
+    (site.folder / "link.py").symlink_to(site.secret)
+    [library] = site.find(library="tool")
+    assert [file.path for file in library.files] == ["tool.py"]
+    assert site.fetch("tool", path)[1] == b""
+
+
+def test_a_file_that_becomes_a_link_after_it_was_described_leads_nowhere(site: Site) -> None:
+    site.install("tool", "tool.py,,\n", tool="X = 1\n")
+    site.find(module="tool")
+    (site.folder / "tool.py").unlink()
+    (site.folder / "tool.py").symlink_to(site.secret)
+    reply, data = site.fetch("tool", "tool.py")
+    assert (bool(reply.problem), data) == (True, b"")
+
+
+def test_programs_and_bytecode_stay(site: Site) -> None:
+    site.install("tool", "tool.py,,\n../../../bin/tool,,\n__pycache__/tool.cpython-311.pyc,,\n", tool="X = 1\n")
+    [library] = site.find(library="tool")
+    assert [file.path for file in library.files] == ["tool.py"]
+
+
+def test_compiled_ones_are_for_one_kind_of_machine(site: Site) -> None:
+    site.install("fast", "fast.abi3.so,,\n")
+    (site.folder / "fast.abi3.so").write_bytes(b"\x7fELF")
+    [library] = site.find(library="fast", there=".cpython-311-riscv64-linux-gnu.so linux-riscv64")
+    assert (library.files, library.problem) == ((), "it is compiled for another kind of machine than the node")
+    assert site.find(library="fast")[0].problem == ""
+
+
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        ({"direct_url.json": '{"dir_info": {"editable": true}, "url": "file:///src"}'}, "installed from its sources"),
+        ({"RECORD": None}, "is not written down"),
+        ({"RECORD": "gone.py,,\n"}, "none of its files"),
+    ],
+)
+def test_one_whose_files_cannot_be_told_says_why(site: Site, facts: dict[str, str | None], why: str) -> None:
+    site.install("odd", "odd.py,,\n", odd="X = 1\n")
+    for name, text in facts.items():
+        path = site.folder / "odd-1.0.dist-info" / name
+        path.unlink() if text is None else path.write_text(text)
+    [library] = site.find(library="odd")
+    assert library.files == ()
+    assert why in library.problem
+
+
+def test_what_is_not_installed_is_not_there(site: Site) -> None:
+    assert site.find(module="nowhere_at_all") == site.find(library="../../etc") == []

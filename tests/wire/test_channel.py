@@ -1,0 +1,49 @@
+"""A client's connection, where its server was away and something else was at its address meanwhile."""
+
+import contextlib
+import socket
+
+import pytest
+import zmq
+
+from bulletin.wire import channel, keys
+
+#: Until a test gives up. Never what a test waits for.
+PATIENCE_MS = 60_000
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        b"\xff" * 1000,
+        b"\xff\0\0\0\0\0\0\0\0\x7f\x03\0CURVE" + bytes(100) + b"\xff" * 1000,
+        b"",
+    ],
+    ids=["HTTP", "bytes", "another mechanism", "nothing"],
+)
+def test_who_speaks_no_zeromq_at_a_servers_address_keeps_its_clients_from_it_no_longer_than_it_is_there(
+    junk: bytes,
+) -> None:
+    """Libzmq does not connect again then, and a message that is sent waits for ever."""
+    own = keys.make_keys()
+    context = zmq.Context()
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = "tcp://{}:{}".format(*other.getsockname())
+        client = channel.connect(context.socket(zmq.DEALER), address, own.public, channel.CONTROL_LIMIT)
+        news = client.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        visitor, _ = other.accept()
+        visitor.sendall(junk)
+        with contextlib.suppress(OSError):  # the client has hung up
+            visitor.shutdown(socket.SHUT_WR)
+        assert news.poll(PATIENCE_MS)
+        visitor.close()
+    server = channel.serve(context.socket(zmq.ROUTER), own, channel.CONTROL_LIMIT, 100)
+    channel.bind(server, address)
+    for _ in range(PATIENCE_MS // 50):  # what is sent before libzmq has given up is lost, and said again
+        channel.send(client, address, [b"heard"])
+        if server.poll(50):
+            break
+    assert server.recv_multipart(zmq.DONTWAIT)[1] == b"heard"
+    client.disable_monitor()
+    context.destroy(linger=0)
