@@ -26,6 +26,7 @@ from bulletin.wire.messages import (
     Welcome,
 )
 from bulletin.wire.messages.engine_broker import Demand, EngineNews
+from bulletin.wire.messages.quota_edits import QuotaAnswer, QuotaQuestion
 
 User = Annotated[UserName, msgspec.Meta(max_length=TEXT_LIMIT)]
 Project = Annotated[ProjectId, msgspec.Meta(max_length=TEXT_LIMIT)]
@@ -373,6 +374,7 @@ FromConsole = (
     | AskBoosts
     | EngineNews
     | AskMetrics
+    | QuotaQuestion
 )
 Report = (
     QueueReport
@@ -385,6 +387,7 @@ Report = (
     | ChangedByHand
     | BoostReport
     | MetricsReport
+    | QuotaAnswer
 )
 ToConsole = Report | Demand | Welcome | Refusal | Unknown | Malformed
 #: All that comes in at the kernels' door, and all that goes out.

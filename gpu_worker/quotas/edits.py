@@ -1,7 +1,7 @@
 """A quota file changed as its text: what is not named in the change keeps every letter, comments and order included."""
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -63,15 +63,13 @@ def edit_text(content: bytes, suffix: str, edits: Sequence[QuotaEdit]) -> bytes:
     for one in edits:
         _apply(wanted, one)
         edited = edit(text, one.path, one.value)
-        if edited is None:
+        try:
+            means = None if edited is None else _as_dict(parse(edited))
+        except NotReadable as error:
+            raise _not_here(one.path) from error
+        if edited is None or _without_empty(means) != _without_empty(wanted):
             raise _not_here(one.path)
         text = edited
-    try:
-        has = _as_dict(parse(text))
-    except NotReadable as error:
-        raise _not_here(edits[0].path) from error
-    if _without_empty(has) != _without_empty(wanted):
-        raise _not_here(edits[0].path)
     return (_MARK if has_mark else "").encode() + text.replace("\n", newline).encode()
 
 
@@ -163,3 +161,17 @@ def _not_here(path: KeyPath) -> CannotEdit:
     return CannotEdit(
         path, f"{show_path(path)} cannot be changed as the file is laid out there: change it by hand, in the file."
     )
+
+
+def settings_in(content: bytes, suffix: str) -> list[QuotaEdit]:
+    """List the settings that stand in the text of a quota file without errors, in its order."""
+    parse, _ = _LANGUAGES[suffix]
+
+    def walk(table: TreeTable, path: KeyPath) -> Iterator[QuotaEdit]:
+        for entry in table.entries:
+            if isinstance(entry.node, TreeTable):
+                yield from walk(entry.node, (*path, entry.name))
+            elif isinstance(entry.node, TreeLeaf) and entry.node.value is not None:
+                yield QuotaEdit((*path, entry.name), entry.node.value)
+
+    return list(walk(parse(content.decode("utf-8-sig")), ()))
