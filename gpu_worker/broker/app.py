@@ -8,6 +8,7 @@ cells that their own user asks for by `%gpu attach`.
 """
 
 import asyncio
+import os
 import time
 
 import msgspec
@@ -40,6 +41,7 @@ from gpu_worker.broker.policy_follower import PolicyFollower
 from gpu_worker.broker.pool_gauges import PoolGauges
 from gpu_worker.broker.pool_metrics import PoolMetrics
 from gpu_worker.broker.quota_editing import QuotaEditing
+from gpu_worker.broker.quota_previews import QuotaPreviews, environment_of
 from gpu_worker.broker.quota_versions import QuotaVersions
 from gpu_worker.broker.retention import Retention
 from gpu_worker.broker.scheduler_shell import SchedulerShell
@@ -167,7 +169,10 @@ class Broker:
         )
         self.kernels.shell = self.agents.shell = self.shell
         self._access_review = AccessReview(self._identity, self.shell, self.kernels, self.now_ms)
-        quotas = QuotaEditing(self.shell, self._follower, self.now_ms)
+        self._previews = QuotaPreviews(
+            settings.database, self.agents, self.now_ms, lambda: environment_of(dict(os.environ))
+        )
+        quotas = QuotaEditing(self.shell, self._follower, self._previews, self.now_ms)
         self._console = ConsoleRequests(self.shell, self.agents, ledger, self.now_ms, self.metrics.text, quotas.answer)
         self.agents.leaving = LeavingNodes(self.shell, self.kernels.tell, self.now_ms)
         self.agents.unreachable = UnreachableNodes(self.shell, self._console.is_drained)
@@ -241,7 +246,7 @@ class Broker:
         finally:
             for task in tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, self.kernels.aside.close(), return_exceptions=True)
+            await asyncio.gather(*tasks, self.kernels.aside.close(), self._previews.close(), return_exceptions=True)
             for one in self._connections:
                 one.close()
             self._admitted.stop()

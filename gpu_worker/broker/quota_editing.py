@@ -17,6 +17,7 @@ from gpu_worker.broker.identity import Person
 from gpu_worker.broker.known_ids import CannotTell, check_admin
 from gpu_worker.broker.ledger_notes import printable
 from gpu_worker.broker.policy_follower import PolicyFollower
+from gpu_worker.broker.quota_previews import QuotaPreviews
 from gpu_worker.broker.quota_versions import KeptVersion, before
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.quotas import Quotas, UnusableQuotas, difference, parse_quotas
@@ -27,6 +28,7 @@ from gpu_worker.quotas.tree import KeyPath
 
 #: How many versions are told of, and how many lines of a difference.
 _MOST_TOLD, _MOST_LINES = 100, 400
+_ONE_TYPE = "The preview takes all GPUs to be of one type: what node pools and prices come to, it does not know."
 
 
 class NewQuotas(msgspec.Struct, frozen=True):
@@ -56,8 +58,10 @@ NotChanged = wire.QuotaErrors | wire.QuotasChangedMeanwhile
 class QuotaEditing:
     """Reads and changes the quota file for those who may. One at a time."""
 
-    def __init__(self, shell: SchedulerShell, follower: PolicyFollower, now_ms: Callable[[], int]) -> None:
-        self._shell, self._follower, self._now_ms = shell, follower, now_ms
+    def __init__(
+        self, shell: SchedulerShell, follower: PolicyFollower, previews: QuotaPreviews, now_ms: Callable[[], int]
+    ) -> None:
+        self._shell, self._follower, self._previews, self._now_ms = shell, follower, previews, now_ms
         self._versions, self._changing = follower.versions, asyncio.Lock()
         self._log = structlog.get_logger("broker")
 
@@ -151,7 +155,12 @@ class QuotaEditing:
         new = await self.prepare(person, asked.edits, asked.version)
         if not isinstance(new, NewQuotas):
             return new
-        return wire.QuotaPreview(state="done", changes=new.changes, warnings=new.warnings, diff=new.diff)
+        policy = self._follower.policy
+        played = self._previews.ask(
+            (new.old.version, version_of(new.content)), policy.settings, policy.settings_of(new.quotas)
+        )
+        warnings = (*new.warnings, *([_ONE_TYPE] if new.quotas.node_pools or new.quotas.prices else []))
+        return msgspec.structs.replace(played, changes=new.changes, warnings=warnings, diff=new.diff)
 
     async def prepare(self, person: Person, edits: Sequence[wire.SettingEdit], version: str) -> NewQuotas | NotChanged:
         """Find what a change would come to, without making it. Raises CannotTell, LedgerAway."""

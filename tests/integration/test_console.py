@@ -261,6 +261,7 @@ def test_quotas_are_changed_while_the_pool_runs_and_a_restart_keeps_them(
         rows = json.loads(bulletin("quota", "--json"))["projects"]
         return next(row["limit_milli"] for row in rows if row["project"] == "lab")
 
+    assert "No cell ran in the last 7 days" in bulletin("quota", "preview", "projects.lab.limit=2")
     said = bulletin("quota", "set", "projects.lab.limit=2", "projects.lab.walltime=4 h", "--why=the exam")
     assert "limit of project 'lab': 1 GPU -> 2 GPUs" in said
     assert file.read_text() == text.replace("= 1  # for now\n", '= 2  # for now\nwalltime = "4 h"\n')

@@ -153,6 +153,9 @@ class QuotaPreview(Message, frozen=True, kw_only=True, tag="quota-preview"):
     reclaims_then: int = 0
     refused_now: int = 0
     refused_then: int = 0
+    #: Cells that would have been ended because they ran for all of their walltime.
+    cut_now: int = 0
+    cut_then: int = 0
 
 
 QuotaQuestion = AskQuotaFile | EditQuotas | UndoQuotas | AskQuotaLog | PreviewQuotas

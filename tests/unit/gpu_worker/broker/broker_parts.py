@@ -17,6 +17,7 @@ from gpu_worker.broker.metering import Metering
 from gpu_worker.broker.policy import Policy, in_force
 from gpu_worker.broker.policy_follower import PolicyFollower
 from gpu_worker.broker.quota_editing import QuotaEditing
+from gpu_worker.broker.quota_previews import QuotaPreviews, environment_of
 from gpu_worker.broker.quota_versions import QuotaVersions
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.unreachable_nodes import UnreachableNodes
@@ -85,6 +86,7 @@ class BrokerParts:
         self.kernels.shell = self.agents.shell = self.shell
         self.console = ConsoleRequests(self.shell, self.agents, ledger, self.clock_ms)
         self.follower: PolicyFollower
+        self.database = ""  #: its URL, for a program that reads it
         self.agents.leaving = LeavingNodes(self.shell, self.kernels.tell, self.clock_ms)
         self.agents.unreachable = UnreachableNodes(self.shell, self.console.is_drained)
 
@@ -95,7 +97,8 @@ class BrokerParts:
         writer = Writer(self.ledger, self.clock_ms)
         self.follower = PolicyFollower(policy, QuotaVersions(self.ledger.database), writer, times, self.clock_ms)
         self.step(events.SettingsChanged(self.follower.settings))
-        quotas = QuotaEditing(self.shell, self.follower, self.clock_ms)
+        self.previews = QuotaPreviews(self.database, self.agents, self.clock_ms, lambda: environment_of({}))
+        quotas = QuotaEditing(self.shell, self.follower, self.previews, self.clock_ms)
         self.console = ConsoleRequests(self.shell, self.agents, self.ledger, self.clock_ms, quotas=quotas.answer)
 
     async def _answer(self, person: Person, question: console.FromConsole) -> console.Report | wire.Refusal:
