@@ -11,6 +11,9 @@ SERVICE = "bulletin"
 ACCESS_SCOPE = f"access:services!service={SERVICE}"
 #: Who sees everybody's names, and may do to others' cells and to nodes what an admin of the hub may.
 MANAGE_SCOPE = "custom:bulletin:manage"
+#: Who may act for the projects that the quota file names them in as leads; of others it allows nothing. No server's
+#: token has it: what runs in a lead's notebook is not always the lead's own code.
+NAMED_LEAD_SCOPE = "custom:bulletin:named-lead"
 #: JupyterHub's own, by which programs read what a hub counts; with ACCESS_SCOPE, also what the pool does.
 METRICS_SCOPE = "read:metrics"
 #: What the hub gives to its admins, and puts into the tokens that they ask it for and into no server's. By itself it
@@ -23,6 +26,11 @@ READ_USERS_SCOPE = "read:users:name"
 def may_read_metrics(scopes: Collection[str], *, is_hub_admin: bool) -> bool:
     """Whether a token may read what is counted of all projects."""
     return METRICS_SCOPE in scopes or may_manage(scopes, is_hub_admin=is_hub_admin)
+
+
+def may_lead(scopes: Collection[str]) -> bool:
+    """Whether a token may act for projects whose lead its user is."""
+    return NAMED_LEAD_SCOPE in scopes
 
 
 def may_manage(scopes: Collection[str], *, is_hub_admin: bool) -> bool:

@@ -27,6 +27,7 @@ class _Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What the program writes."""
 
     sentence: str
+    by_project: str = ""
     rows: tuple[PreviewRow, ...] = ()
     reclaims_now: int = 0
     reclaims_then: int = 0

@@ -76,7 +76,8 @@ def _preview(answer: QuotaPreview) -> Blocks:
         return [line("It is still being worked out. Ask again.")]
     blocks: Blocks = [line(f"  {one}") for one in answer.changes or ("nothing that counts would change",)]
     blocks += [paragraph(f"Note: {one}") for one in answer.warnings]
-    blocks += [line(""), paragraph(answer.sentence)] if answer.sentence else []
+    said = [one for one in (answer.sentence, answer.by_project) if one]
+    blocks += [line(""), *map(paragraph, said)] if said else []
     if not answer.rows:
         return blocks
     head = ("project", "cells", "waited now", "waited then", "at once now", "at once then")

@@ -51,6 +51,7 @@ class PreviewAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What it comes to."""
 
     sentence: str
+    by_project: str = ""  #: who would have waited less, and who more
     rows: tuple[ProjectFares, ...] = ()
     reclaims_now: int = 0
     reclaims_then: int = 0
@@ -97,9 +98,8 @@ def compare(trace: Trace, now: RunReport, then: RunReport, kind: str, when: str)
     by_change = sorted(rows, key=lambda row: row.waited_then_ms - row.waited_now_ms)
     sooner = [row for row in by_change if row.waited_then_ms <= row.waited_now_ms - _NOTICED_MS]
     later = [row for row in reversed(by_change) if row.waited_then_ms >= row.waited_now_ms + _NOTICED_MS]
-    said += [f"{word}: {_named(some)}." for word, some in (("Sooner", sooner), ("Later", later)) if some]
-    if not sooner and not later:
-        said.append("No project would have waited a second more or less.")
+    named = [f"{word}: {_named(some)}." for word, some in (("Sooner", sooner), ("Later", later)) if some]
+    named = named or ["No project would have waited a second more or less."]
     for was, would, what in (
         (now.reclaims, then.reclaims, "taken back"),
         (now.refused, then.refused, "refused"),
@@ -107,12 +107,15 @@ def compare(trace: Trace, now: RunReport, then: RunReport, kind: str, when: str)
     ):
         if was != would:
             said.append(f"{_many(would, 'cell')} would have been {what}, instead of {was}.")
-    return _answer(said, rows, now, then)
+    return _answer(said, rows, now, then, " ".join(named))
 
 
-def _answer(said: list[str], rows: tuple[ProjectFares, ...], now: RunReport, then: RunReport) -> PreviewAnswer:
+def _answer(
+    said: list[str], rows: tuple[ProjectFares, ...], now: RunReport, then: RunReport, by_project: str = ""
+) -> PreviewAnswer:
     return PreviewAnswer(
         sentence=" ".join([*said, "It is a simulation of what ran."]),
+        by_project=by_project,
         rows=rows,
         reclaims_now=now.reclaims,
         reclaims_then=then.reclaims,

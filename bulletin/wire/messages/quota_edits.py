@@ -148,6 +148,8 @@ class QuotaPreview(Message, frozen=True, kw_only=True, tag="quota-preview"):
     diff: str = ""
     #: What it comes to, or why it failed.
     sentence: str = ""
+    #: Who would have waited less, and who more.
+    by_project: str = ""
     rows: tuple[PreviewRow, ...] = ()
     reclaims_now: int = 0
     reclaims_then: int = 0

@@ -73,7 +73,8 @@ def test_a_guarantee_makes_its_project_wait_less_and_who_borrows_lose_cells(week
     assert rows["lab"].waited_then_ms < rows["lab"].waited_now_ms
     assert found.reclaims_then > found.reclaims_now
     assert found.sentence.startswith("72 cells of 3 users on 2 GPUs in the last 7 days would have waited")
-    assert "Sooner: lab (" in found.sentence
+    assert found.by_project.startswith("Sooner: lab (")
+    assert "Later: club (" in found.by_project
     assert "would have been taken back, instead of" in found.sentence
     assert "+guaranteed = 1" in found.diff
 
