@@ -167,13 +167,25 @@ def install(kind: str) -> None:
 
 
 def install_proxy() -> None:
-    """Install the hub's proxy, in the versions of package-lock.json."""
+    """Install the hub's proxy and what builds its pages, in the versions of package-lock.json."""
     check_node()
     stamp, now = HERE / "node_modules" / ".installed", digest(HERE / "package-lock.json")
     if stamp.exists() and stamp.read_text() == now:
         return
-    say("installing the hub's proxy into node_modules")
+    say("installing the hub's proxy, and what builds its pages, into node_modules")
     do("npm", "ci", "--no-audit", "--no-fund", "--loglevel=error", stdout=subprocess.DEVNULL)
+    stamp.write_text(now)
+
+
+def build_pages() -> None:
+    """Build the pages of the hub's service by npm, where their sources have changed."""
+    source, built = HERE / "frontend" / "pages", HERE / "bulletin_spawner" / "service" / "static" / "built"
+    files = sorted(path for path in source.rglob("*") if path.is_file() and "node_modules" not in path.parts)
+    stamp, now = built / ".built", digest(HERE / "package-lock.json", *files)
+    if stamp.exists() and stamp.read_text() == now:
+        return
+    say("building the hub's pages")
+    do("npm", "run", "--silent", "--workspace", "frontend/pages", "build")
     stamp.write_text(now)
 
 
@@ -227,6 +239,7 @@ def run(_: list[str]) -> None:
     """Start the hub, say where it is, and stop it with everything it started at Ctrl-C."""
     install("run")
     install_proxy()
+    build_pages()
     RUN.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = os.open(RUN / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     address = RUN / "address"
@@ -321,6 +334,7 @@ def test(arguments: list[str]) -> None:
     install_chromium()
     install("test")
     install_proxy()
+    build_pages()
     install_torch()
     lint()
     types = subprocess.Popen([VENV / "bin" / "mypy", "--no-error-summary"], cwd=HERE, stdout=subprocess.PIPE, text=True)
@@ -385,6 +399,7 @@ def pictures(_: list[str]) -> None:
     install_chromium()
     install("test")
     install_proxy()
+    build_pages()
     do(PYTHON, "-m", "pytest", "-m", "browser", "tests/acceptance", env={**os.environ, "BULLETIN_SCREENSHOTS": "1"})
 
 

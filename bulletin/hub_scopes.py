@@ -11,6 +11,10 @@ SERVICE = "bulletin"
 ACCESS_SCOPE = f"access:services!service={SERVICE}"
 #: Who sees everybody's names, and may do to others' cells and to nodes what an admin of the hub may.
 MANAGE_SCOPE = "custom:bulletin:manage"
+#: Who sees all of a project and of what is in it, and may cancel, hold and put first there. With `!group=NAME` it is of
+#: that project alone, without a filter of all those that their user is in.
+LEAD_SCOPE = "custom:bulletin:lead"
+_OF_GROUP = f"{LEAD_SCOPE}!group="
 #: Who may act for the projects that the quota file names them in as leads; of others it allows nothing. No server's
 #: token has it: what runs in a lead's notebook is not always the lead's own code.
 NAMED_LEAD_SCOPE = "custom:bulletin:named-lead"
@@ -28,8 +32,14 @@ def may_read_metrics(scopes: Collection[str], *, is_hub_admin: bool) -> bool:
     return METRICS_SCOPE in scopes or may_manage(scopes, is_hub_admin=is_hub_admin)
 
 
-def may_lead(scopes: Collection[str]) -> bool:
-    """Whether a token may act for projects whose lead its user is."""
+def led_projects(scopes: Collection[str], groups: Collection[str]) -> tuple[str, ...]:
+    """List the projects that a token's user leads, by its scopes; each with all that is in it."""
+    named = {scope.removeprefix(_OF_GROUP) for scope in scopes if scope.startswith(_OF_GROUP)}
+    return tuple(sorted(named | (set(groups) if LEAD_SCOPE in scopes else set())))
+
+
+def may_be_named_lead(scopes: Collection[str]) -> bool:
+    """Whether a token may act for projects that name its user as their lead in the quota file."""
     return NAMED_LEAD_SCOPE in scopes
 
 

@@ -22,8 +22,9 @@ _OF_ADMINS = ("lending_limit", "keep_hot")
 
 
 def projects_led(person: Person, projects: Sequence[Project]) -> frozenset[ProjectId]:
-    """Find the projects of which a person is lead: those that name them."""
-    return frozenset(one.id for one in projects if person.may_lead and person.user in one.leads)
+    """Find the projects of which a person is lead, by the hub's word, or because they name them."""
+    named = {one.id for one in projects if person.may_be_named_lead and person.user in one.leads}
+    return frozenset(named | ({one.id for one in projects} & set(person.leads)))
 
 
 def inside(led: Collection[ProjectId], projects: Sequence[Project]) -> frozenset[ProjectId]:

@@ -45,7 +45,7 @@ guaranteed = 2
 [node_pools.h100]
 gpu = "H100"
 """
-LEA = Person(user=UserName("lea"), groups=("course",), may_lead=True)
+LEA = Person(user=UserName("lea"), groups=("course",), may_be_named_lead=True)
 
 
 @pytest.fixture
