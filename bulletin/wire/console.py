@@ -127,6 +127,8 @@ class ProjectRow(msgspec.Struct, frozen=True, kw_only=True):
     class_hours: str = ""
     #: What it is guaranteed in node pools, and uses there.
     node_pools: tuple[PoolUse, ...] = ()
+    #: Whom the quota file names as its leads.
+    leads: tuple[UserName, ...] = ()
 
 
 class ProjectReport(Message, frozen=True, kw_only=True, tag="project-report"):

@@ -68,6 +68,14 @@ def viewer_of(model: Mapping[str, Any], groups: Collection[str]) -> Viewer:
     )
 
 
+def with_named(viewer: Viewer, report: PoolReport) -> Viewer:
+    """Add the projects that name a viewer as their lead in the quota file, where their token may be one."""
+    if not viewer.may_be_named_lead:
+        return viewer
+    named = {str(row.project) for row in report.projects if viewer.user in row.leads}
+    return msgspec.structs.replace(viewer, leads=tuple(sorted({*viewer.leads, *named})))
+
+
 class Sight:
     """What one viewer may see of the pool as it is now: their own, what they lead, and all of it as an admin."""
 
