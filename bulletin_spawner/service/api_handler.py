@@ -50,11 +50,6 @@ class ApiHandler(ApiAnswering):
         """Take the endpoints by their methods."""
         self._endpoints, self._pool, self._groups = endpoints, pool, groups
 
-    def check_xsrf_cookie(self) -> None:
-        """Hold what a browser sends by its cookie to the token of the page; where nobody is known, say that instead."""
-        if self.current_user is not None:
-            super().check_xsrf_cookie()
-
     async def get(self, **named: str) -> None:
         """Answer GET."""
         await self._answer("GET", named)
@@ -124,9 +119,6 @@ class ApiHandler(ApiAnswering):
 
 class NoSuchPath(ApiAnswering):
     """Whatever else is below api/."""
-
-    def check_xsrf_cookie(self) -> None:
-        """Nothing is done here."""
 
     def prepare(self) -> None:
         """Refuse every method."""

@@ -12,7 +12,7 @@ from bulletin.wire.page_requests import PoolLease, PoolReport, PoolSlot
 from bulletin_spawner.service.viewer import SOMEONE, Sight
 
 #: So much of the line is shown; one's own requests are, wherever they stand.
-MOST_SHOWN = 60
+MOST_SHOWN = 20
 _MOST_FREEING = 8
 #: A slot that is held and does nothing for so long is said to be idle.
 IDLE_MS = 60_000

@@ -50,13 +50,11 @@ function data(props: { times: number[]; series: Series[] }): uPlot.AlignedData {
 }
 
 function options(element: HTMLElement, props: { times: number[]; series: Series[]; unit: string }): uPlot.Options {
-  const style = getComputedStyle(document.documentElement);
-  const colour = (name: string) => style.getPropertyValue(name).trim();
   const probe = document.createElement("span");
   element.append(probe);
   const resolved = (name: string) => {
     probe.style.color = `var(${name})`;
-    return getComputedStyle(probe).color || colour(name);
+    return getComputedStyle(probe).color; // what light-dark() comes to
   };
   const bars = uPlot.paths.bars?.({ size: [0.62, 48], align: 1 });
   const steps = uPlot.paths.stepped?.({ align: 1 });
@@ -68,6 +66,7 @@ function options(element: HTMLElement, props: { times: number[]; series: Series[
   const rest = props.series.filter((one) => one.kind !== "bar");
   const ink = resolved("--quiet");
   const line = resolved("--line");
+  const series = [{}, ...stacked.map(shape), ...rest.map(shape)];
   probe.remove();
   const last = props.times.at(-1) ?? 0;
   const step = (props.times[1] ?? last + 3_600_000) - (props.times[0] ?? 0);
@@ -81,6 +80,6 @@ function options(element: HTMLElement, props: { times: number[]; series: Series[
       { stroke: ink, grid: { show: false }, ticks: { stroke: line, width: 1 }, font: "12px system-ui" },
       { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { show: false }, font: "12px system-ui", size: 44 },
     ],
-    series: [{}, ...stacked.map(shape), ...rest.map(shape)],
+    series,
   };
 }

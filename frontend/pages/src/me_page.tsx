@@ -100,14 +100,16 @@ function WaitingCard({ one, word, onDone }: { one: ShownRequest; word: string; o
   return (
     <li class="card">
       <h3>Place {one.position} <small>{count(one.gpus, word)}{one.label && `, ${one.label}`}</small></h3>
-      <p>Waited {showAge(one.waited_ms)}; from now on {showWait(one)}.</p>
-      {one.reason && <p class="reason">{one.reason}.</p>}
+      <p>Waited {showAge(one.waited_ms)}{showWait(one) && `, ${showWait(one)}`}.</p>
+      {one.reason && <p class="reason"><span class="note">Why: </span>{one.reason}.</p>}
+      <p class="actions">
       <Act text="Withdraw" about={name} path={`${path}/cancel`} confirm="Withdraw it" done={(answer) => CANCELLED[answer.what ?? ""] ?? "done"} onDone={onDone} />
       {isHeld ? (
         <Act text="Release" about={name} path={`${path}/release`} done={() => "waits as others do"} onDone={onDone} />
       ) : (
         <Act text="Hold" about={name} path={`${path}/hold`} done={() => "held until you release it"} onDone={onDone} />
       )}
+      </p>
     </li>
   );
 }
@@ -182,7 +184,7 @@ function Receipt({ one, isMeasured }: { one: CellReceipt; isMeasured: boolean })
         {isMeasured && <td class="number">{one.peak_memory_bytes === null ? "—" : showSize(one.peak_memory_bytes)}</td>}
         <td>{one.node}</td>
       </tr>
-      {one.advice && <tr class="advice"><td colSpan={isMeasured ? 10 : 8}>{one.advice}</td></tr>}
+      {one.advice && <tr class="advice"><td colSpan={isMeasured ? 10 : 8}><span>{one.advice}</span></td></tr>}
     </>
   );
 }

@@ -8,12 +8,12 @@ const EVERY_MS = 3000;
 
 type State = ShownSlot["state"];
 /** Shape and word of each state, in the order of the legend: nothing is told by colour alone. */
-const STATES: { state: State; mark: string; word: string; about: string }[] = [
+const STATES: { state: State; mark: string; word: string; short?: string; about: string }[] = [
   { state: "busy", mark: "●", word: "running", about: "a cell runs" },
-  { state: "idle", mark: "◍", word: "reserved, idle", about: "a cell holds it and computes nothing" },
-  { state: "hot", mark: "◐", word: "kept ready", about: "a notebook keeps it for its next cell; it can be taken at once" },
+  { state: "idle", mark: "◍", word: "reserved but idle", short: "idle", about: "a cell holds it and computes nothing" },
+  { state: "hot", mark: "◐", word: "kept ready", short: "ready", about: "a notebook keeps it for its next cell; it can be taken at once" },
   { state: "starting", mark: "◔", word: "starting", about: "given to a cell that has not begun" },
-  { state: "leaving", mark: "◌", word: "being cleared", about: "free in a moment" },
+  { state: "leaving", mark: "◌", word: "being cleared", short: "clearing", about: "free in a moment" },
   { state: "free", mark: "○", word: "free", about: "for the next who asks" },
   { state: "drained", mark: "×", word: "drained", about: "an admin gives it nothing more" },
 ];
@@ -112,13 +112,13 @@ function drains(isDrained: boolean, inMs: number | null): string {
 }
 
 function Slot({ slot }: { slot: ShownSlot }) {
-  const { mark, word } = WORDS[slot.state];
+  const { mark, word, short } = WORDS[slot.state];
   const isHeld = slot.user !== null;
   return (
     <li class={`slot ${slot.state} ${slot.is_mine ? "mine" : ""}`}>
-      <p class="state">
-        <span class={`mark ${slot.state}`} aria-hidden="true">{mark}</span> {word}
-        {isHeld && <span class="age"> {showAge(slot.for_ms)}</span>}
+      <p class="pair">
+        <span class="state"><span class={`mark ${slot.state}`} aria-hidden="true">{mark}</span> {short ?? word}</span>
+        {isHeld && <span class="age"><span class="hidden">for </span>{showAge(slot.for_ms)}</span>}
       </p>
       {isHeld && (
         <p class="who">
@@ -127,13 +127,11 @@ function Slot({ slot }: { slot: ShownSlot }) {
         </p>
       )}
       {slot.label && <p class="label" title={slot.label}>{slot.label}</p>}
-      {slot.is_in_quota !== null && slot.is_in_quota !== undefined && (
-        <p class="note">{slot.is_in_quota ? "in quota" : "borrowed"}</p>
-      )}
-      {slot.busy_percent !== null && slot.busy_percent !== undefined && isHeld && (
+      {slot.is_in_quota !== null && <p class="note">{slot.is_in_quota ? "in quota" : "borrowed"}</p>}
+      {slot.busy_percent !== null && isHeld && (
         <p class="use">
           <span class="bar" aria-hidden="true"><span style={{ width: `${slot.busy_percent}%` }} /></span>
-          <span>{slot.busy_percent} % busy{slot.used_bytes ? `, ${showSize(slot.used_bytes)}` : ""}</span>
+          <span class="pair"><span>{slot.busy_percent} %<span class="hidden"> busy</span></span>{slot.used_bytes ? <span>{showSize(slot.used_bytes)}</span> : null}</span>
         </p>
       )}
     </li>
@@ -149,35 +147,42 @@ function Queue({ view }: { view: NowView }) {
     <>
       <Table
         label="Who waits"
-        columns={[{ name: "Place", isNumber: true }, "Who", { name: `${view.slot_word}s`, isNumber: true }, { name: "Waited", isNumber: true }, "From now on", "Why"]}
+        columns={[{ name: "Place", isNumber: true }, "Who", { name: `${view.slot_word}s`, isNumber: true }, { name: "Waited", isNumber: true }]}
       >
         {view.queue.map((one, place) => <Row key={one.lease ?? `${one.position}-${place}`} one={one} />)}
       </Table>
-      {more > 0 && <p class="note">and {more} more behind them.</p>}
+      {more > 0 && <p class="note">and {more.toLocaleString()} more.</p>}
     </>
   );
 }
 
 function Row({ one }: { one: ShownRequest }) {
+  const words = [showWait(one), one.reason].filter((word) => word !== "");
   return (
-    <tr class={one.is_mine ? "mine" : ""}>
-      <td class="number">{one.position}</td>
-      <td>
-        {one.is_mine ? <strong>you</strong> : one.user}
-        {one.label && <span class="note"> {one.label}</span>}
-      </td>
-      <td class="number">{one.gpus}</td>
-      <td class="number">{showAge(one.waited_ms)}</td>
-      <td>{showWait(one)}</td>
-      <td class="reason">{one.reason || "—"}</td>
-    </tr>
+    <>
+      <tr class={one.is_mine ? "mine" : ""}>
+        <td class="number">{one.position}</td>
+        <td>
+          {one.is_mine ? <strong>you</strong> : one.user}
+          {one.label && <span class="note"> {one.label}</span>}
+        </td>
+        <td class="number">{one.gpus}</td>
+        <td class="number">{showAge(one.waited_ms)}</td>
+      </tr>
+      {words.length > 0 && (
+        <tr class={one.is_mine ? "why mine" : "why"}>
+          <td />
+          <td colSpan={3}>{words.join(": ")}</td>
+        </tr>
+      )}
+    </>
   );
 }
 
-/** Write how long it takes yet, usually and at most. */
+/** Write how long it takes yet, usually and at most; nothing where nobody can say. */
 export function showWait(one: ShownRequest): string {
   const words: string[] = [];
   if (one.usual_ms !== null && (one.most_ms === null || one.usual_ms < one.most_ms)) words.push(`usually ${showDuration(one.usual_ms)}`);
   if (one.most_ms !== null) words.push(`at most ${showDuration(one.most_ms)}`);
-  return words.join(", ") || "—";
+  return words.length > 0 ? `${words.join(", ")} from now on` : "";
 }

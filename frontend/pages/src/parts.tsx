@@ -31,15 +31,16 @@ export function Waiting(props: { what: string }) {
 }
 
 /** A table that scrolls in itself where it is too wide. */
-export function Table(props: { label: string; columns: (string | { name: string; isNumber: boolean })[]; children: ComponentChildren }) {
+export function Table(props: { label: string; columns: (string | { name: string; isNumber?: boolean; isOptional?: boolean })[]; children: ComponentChildren }) {
   return (
     <div class="scroll" role="region" aria-label={props.label} tabIndex={0}>
       <table>
         <thead>
           <tr>
             {props.columns.map((column) => {
-              const { name, isNumber } = typeof column === "string" ? { name: column, isNumber: false } : column;
-              return <th scope="col" class={isNumber ? "number" : ""}>{name}</th>;
+              const { name, isNumber = false, isOptional = false } = typeof column === "string" ? { name: column } : column;
+              const kind = `${isNumber ? "number" : ""} ${isOptional ? "optional" : ""}`.trim();
+              return name ? <th scope="col" class={kind}>{name}</th> : <td />;
             })}
           </tr>
         </thead>

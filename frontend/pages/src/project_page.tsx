@@ -1,4 +1,5 @@
 // *Project*: its share over time, its members, its experiments by label, who lent most; for its lead what to do about it.
+import { Fragment } from "preact";
 import { useState } from "preact/hooks";
 import { useLive } from "./api";
 import type { ProjectView, ProjectsView, RunningShown, ShownRequest, UsePart } from "./api_types";
@@ -66,7 +67,9 @@ function Shown({ view, onDone }: { view: ProjectView; onDone: () => void }) {
       </Section>
       {view.is_led && (view.running.length > 0 || view.waiting.length > 0) && (
         <Section title="Running and waiting" note="For leads: others see only their own.">
+          {view.running.length > 0 && view.waiting.length > 0 && <h3>Running</h3>}
           {view.running.length > 0 && <Running rows={view.running} word={word} onDone={onDone} />}
+          {view.running.length > 0 && view.waiting.length > 0 && <h3>Waiting</h3>}
           {view.waiting.length > 0 && <WaitingRows rows={view.waiting} word={word} onDone={onDone} />}
         </Section>
       )}
@@ -93,7 +96,8 @@ const PARTS: { name: string; of: (part: UsePart) => number; colour: string; kind
 function Share({ view }: { view: ProjectView }) {
   const used = view.parts.reduce((sum, part) => sum + part.in_quota_ms + part.borrowed_ms, 0);
   const shown = PARTS.filter((one) => one.kind === "bar" || view.parts.some((part) => one.of(part) > 0));
-  const series = shown.map((one) => ({ ...one, values: view.parts.map((part) => one.of(part) / HOUR_MS) }));
+  const whole = Math.max(...view.parts.map((part) => part.guaranteed_ms)) / HOUR_MS; // of the last stretch, too, which is not over
+  const series = shown.map((one) => ({ ...one, values: view.parts.map((part) => (one.kind === "line" ? whole : one.of(part) / HOUR_MS)) }));
   const total = (of: (part: UsePart) => number) => view.parts.reduce((sum, part) => sum + of(part), 0);
   const lent = total((part) => part.lent_ms);
   if (used === 0 && lent === 0) return <p class="empty">No cell of this project has ended in this time.</p>;
@@ -102,7 +106,7 @@ function Share({ view }: { view: ProjectView }) {
     <>
       <ul class="legend">
         {shown.map((one) => (
-          <li key={one.name}><span class={`key ${one.kind} ${one.name.split(" ")[0]}`} aria-hidden="true" /> {one.name} <strong>{showHours(total(one.of))}</strong></li>
+          <li key={one.name}><span class={`key ${one.kind} ${one.name.split(" ")[0]}`} aria-hidden="true" /> {one.name}{one.kind !== "line" && <strong> {showHours(total(one.of))}</strong>}</li>
         ))}
       </ul>
       <Chart label={label} times={view.parts.map((part) => part.from_ms)} series={series} unit={`${view.slot_word}-hours`} />
@@ -202,14 +206,14 @@ function ordinal(number: number): string {
 
 function Running({ rows, word, onDone }: { rows: RunningShown[]; word: string; onDone: () => void }) {
   return (
-    <Table label="Running" columns={["Who", "Cell", "Where", { name: "For", isNumber: true }, "Share", ""]}>
+    <Table label="Running" columns={["Who", "Cell", { name: "Where", isOptional: true }, { name: "For", isNumber: true }, { name: "Share", isOptional: true }, ""]}>
       {rows.map((one) => (
         <tr key={one.lease}>
           <td>{one.user}</td>
           <td>{one.label || <code>{one.lease.slice(0, 10)}</code>}</td>
-          <td>{count(one.slots, word)} of {one.node}</td>
+          <td class="optional">{count(one.slots, word)} of {one.node}</td>
           <td class="number">{showAge(one.for_ms)}</td>
-          <td>{one.is_in_quota === null ? "kept ready" : one.is_in_quota ? "in quota" : "borrowed"}</td>
+          <td class="optional">{one.is_in_quota === null ? "kept ready" : one.is_in_quota ? "in quota" : "borrowed"}</td>
           <td>
             {one.is_in_quota !== null && (
               <Act text="Cancel" about={`${one.user}, ${one.label || one.lease}`} path={`/cells/${encodeURIComponent(one.lease)}/cancel`} confirm={`Stop ${one.user}'s cell`} done={() => "asked to stop"} onDone={onDone} />
@@ -223,28 +227,35 @@ function Running({ rows, word, onDone }: { rows: RunningShown[]; word: string; o
 
 function WaitingRows({ rows, word, onDone }: { rows: ShownRequest[]; word: string; onDone: () => void }) {
   return (
-    <Table label="Waiting" columns={[{ name: "Place", isNumber: true }, "Who", "Wants", { name: "Waited", isNumber: true }, "Why", ""]}>
+    <Table label="Waiting" columns={[{ name: "Place", isNumber: true }, "Who", "Wants", { name: "Waited", isNumber: true }]}>
       {rows.map((one) => {
         const path = `/cells/${encodeURIComponent(one.lease ?? "")}`;
         const name = `${one.user}, ${one.label || one.lease}`;
         const isHeld = one.reason.startsWith("held by");
         return (
-          <tr key={one.lease}>
+          <Fragment key={one.lease}>
+          <tr>
             <td class="number">{one.position}</td>
             <td>{one.user}{one.label && <span class="note"> {one.label}</span>}</td>
             <td>{count(one.gpus, word)}</td>
             <td class="number">{showAge(one.waited_ms)}</td>
-            <td class="reason">{one.reason || "—"}</td>
-            <td>
+          </tr>
+          <tr class="why">
+            <td />
+            <td colSpan={3}>
+              {one.reason && <p>{one.reason}</p>}
+              <p class="actions">
               <Act text="First" about={name} path={`${path}/first`} done={() => "first of the project"} onDone={onDone} />
               {isHeld ? (
                 <Act text="Release" about={name} path={`${path}/release`} done={() => "released"} onDone={onDone} />
               ) : (
                 <Act text="Hold" about={name} path={`${path}/hold`} done={() => "held"} onDone={onDone} />
               )}
-              <Act text="Cancel" about={name} path={`${path}/cancel`} confirm="Withdraw it" done={() => "withdrawn"} onDone={onDone} />
+              <Act text="Withdraw" about={name} path={`${path}/cancel`} confirm={`Withdraw ${one.user}'s request`} done={() => "withdrawn"} onDone={onDone} />
+              </p>
             </td>
           </tr>
+          </Fragment>
         );
       })}
     </Table>
