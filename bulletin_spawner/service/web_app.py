@@ -220,7 +220,7 @@ class PoolPage(_PoolHandler):
     def initialize(
         self,
         broker: BrokerClient,
-        pool: PoolSource,
+        pool: PoolSource | None = None,
         shown: ShellPage | None = None,
         built: BuiltFiles | None = None,
     ) -> None:
@@ -235,7 +235,7 @@ class PoolPage(_PoolHandler):
         picture, problem = None, None
         try:
             picture = await self.fetch_picture() if self._shown.name == "now" else None
-            if viewer.may_be_named_lead:
+            if viewer.may_be_named_lead and self._pool is not None:
                 viewer = with_named(viewer, await self._pool.fetch_pool())
         except NoPool as error:
             problem = f"{error.problem} {error.remedy}"

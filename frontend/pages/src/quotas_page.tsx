@@ -59,7 +59,9 @@ function Editor(props: { report: QuotaFileReport; latest: QuotaFileReport; onKee
     setErrors((old) => Object.fromEntries(Object.entries(old).filter(([one]) => one !== key)));
     setDrafts((old) => {
       const { [key]: _, ...rest } = old;
-      const isSame = value === undefined || JSON.stringify(value) === JSON.stringify(saved[key] ?? null);
+      if (value === undefined) return rest;
+      const there = Object.keys(saved).filter((one) => one === key || one.startsWith(`${key}\u0001`));
+      const isSame = value === null ? there.length === 0 : JSON.stringify(value) === JSON.stringify(saved[key]);
       return isSame ? rest : { ...rest, [key]: value };
     });
   };
