@@ -113,6 +113,7 @@ class RefusalCode(_Code):
     NAME_TAKEN = "name-taken", "Another agent of that name is there, and answers."
     UNREACHABLE = "unreachable", "The broker cannot reach the node where notebooks would."
     NO_NODE = "no-node", "The pool has no node of that name."
+    NOT_WRITTEN = "not-written", "The quota file cannot be changed from there; it is as it was."
     LEDGER_AWAY = "ledger-away", "The server of the ledger's database does not answer."
     FAULT = "fault", "The pool had an error that nobody expected, and ended the connection of who asked."
     TOO_FAST = "too-fast", "Who asks says more at once than the pool listens to."

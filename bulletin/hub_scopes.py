@@ -15,6 +15,9 @@ MANAGE_SCOPE = "custom:bulletin:manage"
 #: that project alone, without a filter of all those that their user is in.
 LEAD_SCOPE = "custom:bulletin:lead"
 _OF_GROUP = f"{LEAD_SCOPE}!group="
+#: Who may act for the projects that the quota file names them in as leads; of others it allows nothing. No server's
+#: token has it: what runs in a lead's notebook is not always the lead's own code.
+NAMED_LEAD_SCOPE = "custom:bulletin:named-lead"
 #: JupyterHub's own, by which programs read what a hub counts; with ACCESS_SCOPE, also what the pool does.
 METRICS_SCOPE = "read:metrics"
 #: What the hub gives to its admins, and puts into the tokens that they ask it for and into no server's. By itself it
@@ -33,6 +36,11 @@ def led_projects(scopes: Collection[str], groups: Collection[str]) -> tuple[str,
     """List the projects that a token's user leads, by its scopes; each with all that is in it."""
     named = {scope.removeprefix(_OF_GROUP) for scope in scopes if scope.startswith(_OF_GROUP)}
     return tuple(sorted(named | (set(groups) if LEAD_SCOPE in scopes else set())))
+
+
+def may_be_named_lead(scopes: Collection[str]) -> bool:
+    """Whether a token may act for projects that name its user as their lead in the quota file."""
+    return NAMED_LEAD_SCOPE in scopes
 
 
 def may_manage(scopes: Collection[str], *, is_hub_admin: bool) -> bool:

@@ -22,6 +22,7 @@ from bulletin.hub_scopes import (
     LEAD_SCOPE,
     MANAGE_SCOPE,
     METRICS_SCOPE,
+    NAMED_LEAD_SCOPE,
     READ_USERS_SCOPE,
     SERVICE,
 )
@@ -115,7 +116,10 @@ def configure(
         "timeout": START_S,
         "oauth_no_confirm": True,
         # Of its reader: manager or admin, or neither.
-        "oauth_client_allowed_scopes": [MANAGE_SCOPE, LEAD_SCOPE, ADMIN_PAGE_SCOPE, "read:users!user"],
+        "oauth_client_allowed_scopes": [
+            *(MANAGE_SCOPE, LEAD_SCOPE, NAMED_LEAD_SCOPE, ADMIN_PAGE_SCOPE),
+            "read:users!user",
+        ],
     }
     if api_token is not None:
         service["api_token"] = api_token
@@ -124,13 +128,18 @@ def configure(
         **_configured(c.JupyterHub, "custom_scopes", {}),
         MANAGE_SCOPE: {"description": "Manage the GPU pool and see who uses it"},
         LEAD_SCOPE: {"description": "Lead projects of the GPU pool: see who uses them, cancel, hold and put first"},
+        NAMED_LEAD_SCOPE: {"description": "Set quotas inside projects of the GPU pool that one is a lead of"},
     }
     c.JupyterHub.load_roles = [
         *_roles(_configured(c.JupyterHub, "load_roles", []), groups, managers),
         *({**READER_ROLE, "services": [one["name"]]} for one in _readers(metrics_token)),
     ]
     if groups is None:
-        c.JupyterHub.extra_user_scopes = {*_configured(c.JupyterHub, "extra_user_scopes", set()), ACCESS_SCOPE}
+        c.JupyterHub.extra_user_scopes = {
+            *_configured(c.JupyterHub, "extra_user_scopes", set()),
+            ACCESS_SCOPE,
+            NAMED_LEAD_SCOPE,
+        }
 
     own = [ACCESS_SCOPE, *([MANAGE_SCOPE, LEAD_SCOPE, ADMIN_PAGE_SCOPE] if manage_from_servers else [])]
     c.Spawner.server_token_scopes = _server_token_scopes(_configured(c.Spawner, "server_token_scopes", []), own)
@@ -175,7 +184,7 @@ def _roles(
                 "name": "bulletin-users",
                 "description": "Send cells to the GPU pool",
                 "groups": list(groups),
-                "scopes": [ACCESS_SCOPE],
+                "scopes": [ACCESS_SCOPE, NAMED_LEAD_SCOPE],
             }
         )
     if managers:

@@ -31,9 +31,9 @@ from gpu_worker.console.query_commands import (
     ExplainCommand,
     MetricsCommand,
     QueueCommand,
-    QuotaCommand,
     StatusCommand,
 )
+from gpu_worker.console.quota_command import QuotaCommand
 from gpu_worker.console.usage_command import UsageCommand
 from gpu_worker.doctor.doctor_command import DoctorCommand
 from gpu_worker.engines import BAD_CONFIG, PoolRunner, make_engine

@@ -25,6 +25,7 @@ from bulletin.wire.messages import (
 )
 from bulletin.wire.messages.engine_broker import Demand, EngineNews
 from bulletin.wire.messages.own_cells import AskOwn, OwnReport
+from bulletin.wire.messages.quota_edits import QuotaAnswer, QuotaQuestion
 
 User = Annotated[UserName, msgspec.Meta(max_length=TEXT_LIMIT)]
 Project = Annotated[ProjectId, msgspec.Meta(max_length=TEXT_LIMIT)]
@@ -127,6 +128,8 @@ class ProjectRow(msgspec.Struct, frozen=True, kw_only=True):
     class_hours: str = ""
     #: What it is guaranteed in node pools, and uses there.
     node_pools: tuple[PoolUse, ...] = ()
+    #: Whom the quota file names as its leads.
+    leads: tuple[UserName, ...] = ()
 
 
 class ProjectReport(Message, frozen=True, kw_only=True, tag="project-report"):
@@ -373,6 +376,7 @@ FromConsole = (
     | EngineNews
     | AskMetrics
     | AskOwn
+    | QuotaQuestion
 )
 Report = (
     QueueReport
@@ -385,5 +389,6 @@ Report = (
     | ChangedByHand
     | BoostReport
     | MetricsReport
+    | QuotaAnswer
 )
 ToConsole = Report | Demand | OwnReport | Welcome | Refusal | Unknown | Malformed

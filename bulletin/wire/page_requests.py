@@ -14,6 +14,7 @@ import msgspec
 from bulletin.ids import LeaseId, ProjectId, SlotId, UserName
 from bulletin.wire import console
 from bulletin.wire.messages import TEXT_LIMIT, AbsentNode, Message, Name
+from bulletin.wire.messages.quota_edits import QuotaQuestion
 
 _Group = Annotated[str, msgspec.Meta(max_length=TEXT_LIMIT)]
 
@@ -78,6 +79,8 @@ class PageReader(msgspec.Struct, frozen=True, kw_only=True):
     #: The projects that they lead, with all that is in them.
     leads: Annotated[tuple[_Group, ...], msgspec.Meta(max_length=1000)] = ()
     is_admin: bool = False
+    #: And those that name them as lead in the quota file.
+    may_be_named_lead: bool = False
 
 
 class OnBehalf(Message, frozen=True, kw_only=True, tag="on-behalf"):
@@ -94,6 +97,7 @@ class OnBehalf(Message, frozen=True, kw_only=True, tag="on-behalf"):
         | console.Extend
         | console.Boost
         | console.AskBoosts
+        | QuotaQuestion
     )
 
 

@@ -15,7 +15,7 @@ from bulletin_spawner.service.page_login import PageLogin
 from bulletin_spawner.service.pool_source import PoolSource
 from bulletin_spawner.service.security_headers import HEADERS
 from bulletin_spawner.service.user_groups import UserGroups
-from bulletin_spawner.service.viewer import INCLUDED, Viewer, viewer_of
+from bulletin_spawner.service.viewer import INCLUDED, Viewer, viewer_of, with_named
 
 log = logging.getLogger("bulletin.service")
 
@@ -94,7 +94,8 @@ class ApiHandler(ApiAnswering):
         model = self.current_user
         if model is None:
             raise ApiRefused(HTTPStatus.FORBIDDEN, "not-allowed", _LOG_IN)
-        return viewer_of(model, await self._groups.fetch(model))
+        viewer = viewer_of(model, await self._groups.fetch(model))
+        return with_named(viewer, await self._pool.fetch_pool()) if viewer.may_be_named_lead else viewer
 
     def _read_parameters(self, endpoint: Endpoint, named: dict[str, str]) -> Any:
         try:

@@ -23,6 +23,7 @@ PAGES = (
     ShellPage(name="now", path="", title="Now"),
     ShellPage(name="me", path="me", title="Me"),
     ShellPage(name="project", path="project", title="Project"),
+    ShellPage(name="quotas", path="quotas", title="Quotas", role="lead"),
 )
 
 

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from bulletin.hub_scopes import led_projects, may_manage
+from bulletin.hub_scopes import led_projects, may_be_named_lead, may_manage
 from bulletin.ids import ProjectId, UserName
 from bulletin.wire.page_requests import PageReader, PoolReport
 
@@ -30,6 +30,8 @@ class Viewer(msgspec.Struct, frozen=True, kw_only=True):
     #: The projects that they lead, with all that is in them.
     leads: tuple[str, ...] = ()
     is_admin: bool = False
+    #: And those that name them as lead in the quota file: the broker knows which.
+    may_be_named_lead: bool = False
 
     @property
     def role(self) -> Role:
@@ -44,7 +46,13 @@ class Viewer(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def reader(self) -> PageReader:
         """Return the same for the broker, which decides what they may change."""
-        return PageReader(user=self.user, groups=self.groups, leads=self.leads, is_admin=self.is_admin)
+        return PageReader(
+            user=self.user,
+            groups=self.groups,
+            leads=self.leads,
+            is_admin=self.is_admin,
+            may_be_named_lead=self.may_be_named_lead,
+        )
 
 
 def viewer_of(model: Mapping[str, Any], groups: Collection[str]) -> Viewer:
@@ -55,8 +63,17 @@ def viewer_of(model: Mapping[str, Any], groups: Collection[str]) -> Viewer:
         user=UserName(model["name"] if is_user else ""),
         groups=tuple(sorted(groups)),
         leads=led_projects(scopes, groups),
+        may_be_named_lead=is_user and may_be_named_lead(scopes),
         is_admin=may_manage(scopes, is_hub_admin=model.get("admin") is True),
     )
+
+
+def with_named(viewer: Viewer, report: PoolReport) -> Viewer:
+    """Add the projects that name a viewer as their lead in the quota file, where their token may be one."""
+    if not viewer.may_be_named_lead:
+        return viewer
+    named = {str(row.project) for row in report.projects if viewer.user in row.leads}
+    return msgspec.structs.replace(viewer, leads=tuple(sorted({*viewer.leads, *named})))
 
 
 class Sight:

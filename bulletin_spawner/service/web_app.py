@@ -30,9 +30,10 @@ from bulletin_spawner.service.page_login import PageLogin
 from bulletin_spawner.service.page_shell import PAGES, BuiltFiles, ShellPage, find_built
 from bulletin_spawner.service.pages import describe_page, hide_others
 from bulletin_spawner.service.pool_source import PoolSource
+from bulletin_spawner.service.quota_endpoints import QUOTA_ENDPOINTS
 from bulletin_spawner.service.security_headers import HEADERS
 from bulletin_spawner.service.user_groups import UserGroups
-from bulletin_spawner.service.viewer import INCLUDED, viewer_of
+from bulletin_spawner.service.viewer import INCLUDED, viewer_of, with_named
 
 _HERE = Path(__file__).parent
 #: So many connections at once, or half of the descriptors that the process may have, where that is less.
@@ -68,21 +69,21 @@ def make_app(
     settings: ServiceSettings,
     broker: BrokerClient,
     finder: BrokerClient | None = None,
-    endpoints: Sequence[Endpoint] = ENDPOINTS,
+    endpoints: Sequence[Endpoint] = (*ENDPOINTS, *QUOTA_ENDPOINTS),
 ) -> web.Application:
     """Make the tornado application; the caller listens. `finder` is a link of its own for what nodes are asked."""
-    built = find_built(_HERE / "static")
+    built, pool = find_built(_HERE / "static"), PoolSource(broker, finder or broker)
     return web.Application(
         [
             *(
-                (settings.prefix + one.path, PoolPage, {"broker": broker, "shown": one, "built": built})
+                (settings.prefix + one.path, PoolPage, {"broker": broker, "pool": pool, "shown": one, "built": built})
                 for one in PAGES
             ),
             (settings.prefix + "api/status", StatusApi, {"broker": broker}),
             (settings.prefix + "metrics", MetricsApi, {"broker": broker}),
             (settings.prefix + "health", HealthApi, {"broker": broker}),
             (settings.prefix + "oauth_callback", LoginCallback),
-            *_api_routes(settings, broker, finder or broker, endpoints),
+            *_api_routes(settings, pool, endpoints),
             # No other path: of one with a zero byte Tornado leaves a traceback in the log.
             (settings.prefix + r"static/([a-z.]+)", _StaticFiles, {"path": _HERE / "static"}),
             (settings.prefix + r"static/built/([a-z.]+)", _StaticFiles, {"path": _HERE / "static" / "built"}),
@@ -94,10 +95,10 @@ def make_app(
 
 
 def _api_routes(
-    settings: ServiceSettings, broker: BrokerClient, finder: BrokerClient, endpoints: Sequence[Endpoint]
+    settings: ServiceSettings, pool: PoolSource, endpoints: Sequence[Endpoint]
 ) -> Iterator[tuple[str, type[web.RequestHandler], dict[str, object]] | tuple[str, type[web.RequestHandler]]]:
     """Make the routes of the REST API: one for each path, with its methods."""
-    shared = {"pool": PoolSource(broker, finder), "groups": UserGroups(settings.hub_api, settings.api_token)}
+    shared = {"pool": pool, "groups": UserGroups(settings.hub_api, settings.api_token)}
     base = settings.prefix + "api/v1"
     by_path: dict[str, dict[str, Endpoint]] = {}
     for one in endpoints:
@@ -216,10 +217,16 @@ class LoginCallback(HubOAuthCallbackHandler):  # type: ignore[misc]  # as above
 class PoolPage(_PoolHandler):
     """A page for people: its script fills it, and *Now* is there without one, too, as tables."""
 
-    def initialize(self, broker: BrokerClient, shown: ShellPage | None = None, built: BuiltFiles | None = None) -> None:
+    def initialize(
+        self,
+        broker: BrokerClient,
+        pool: PoolSource | None = None,
+        shown: ShellPage | None = None,
+        built: BuiltFiles | None = None,
+    ) -> None:
         """Take which page it is, and what npm has built, if it has."""
         super().initialize(broker)
-        self._shown, self._built = shown or PAGES[0], built
+        self._pool, self._shown, self._built = pool, shown or PAGES[0], built
 
     @web.authenticated
     async def get(self) -> None:
@@ -228,6 +235,8 @@ class PoolPage(_PoolHandler):
         picture, problem = None, None
         try:
             picture = await self.fetch_picture() if self._shown.name == "now" else None
+            if viewer.may_be_named_lead and self._pool is not None:
+                viewer = with_named(viewer, await self._pool.fetch_pool())
         except NoPool as error:
             problem = f"{error.problem} {error.remedy}"
             self.set_status(HTTPStatus.SERVICE_UNAVAILABLE)

@@ -8,6 +8,7 @@ cells that their own user asks for by `%gpu attach`.
 """
 
 import asyncio
+import os
 import time
 
 import msgspec
@@ -37,9 +38,13 @@ from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.listener import Listener
 from gpu_worker.broker.metering import Metering
 from gpu_worker.broker.page_answers import PageAnswers
-from gpu_worker.broker.policy import NewPolicy, Policy, in_force, records
+from gpu_worker.broker.policy import Policy, in_force
+from gpu_worker.broker.policy_follower import PolicyFollower
 from gpu_worker.broker.pool_gauges import PoolGauges
 from gpu_worker.broker.pool_metrics import PoolMetrics
+from gpu_worker.broker.quota_editing import QuotaEditing
+from gpu_worker.broker.quota_previews import QuotaPreviews, environment_of
+from gpu_worker.broker.quota_versions import QuotaVersions
 from gpu_worker.broker.retention import Retention
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.unreachable_nodes import UnreachableNodes
@@ -137,13 +142,14 @@ class Broker:
             is_refused,
             settings.keep_ms,
         )
-        before, self._policy_number = in_force(ledger)
-        self._policy = Policy(settings, before)
-        self._note_policy(self._policy.load())
-        scheduler = Scheduler(self._policy.settings)
+        before, times = in_force(ledger)
+        self._follower = PolicyFollower(
+            Policy(settings, before), QuotaVersions(ledger.database), self.writer, times, self.now_ms
+        )
+        scheduler = Scheduler(self._follower.settings)
         self._journal = JournalFile(settings.journal_file, scheduler.settings) if settings.journal_file else None
         balances = ledger.past_credits()
-        for event, at_ms in recall.past(ledger, self._policy.settings, balances, self.started_ms):
+        for event, at_ms in recall.past(ledger, self._follower.settings, balances, self.started_ms):
             if self._journal is not None:
                 self._journal.note(event, at_ms)
             scheduler.step(event, at_ms)
@@ -165,7 +171,11 @@ class Broker:
         )
         self.kernels.shell = self.agents.shell = self.shell
         self._access_review = AccessReview(self._identity, self.shell, self.kernels, self.now_ms)
-        self._console = ConsoleRequests(self.shell, self.agents, ledger, self.now_ms, self.metrics.text)
+        self._previews = QuotaPreviews(
+            settings.database, self.agents, self.now_ms, lambda: environment_of(dict(os.environ))
+        )
+        quotas = QuotaEditing(self.shell, self._follower, self._previews, self.now_ms)
+        self._console = ConsoleRequests(self.shell, self.agents, ledger, self.now_ms, self.metrics.text, quotas.answer)
         asking = self.shell, self.agents, ledger, self.now_ms, self._console.answer
         self._pages = PageAnswers(*asking, started_ms=self.started_ms, serves_hub=self._serves_hub)
         self.agents.leaving = LeavingNodes(self.shell, self.kernels.tell, self.now_ms)
@@ -230,7 +240,7 @@ class Broker:
             asyncio.create_task(self.shell.estimates.run()),
             asyncio.create_task(self._access_review.run()),
             asyncio.create_task(self._tick()),
-            asyncio.create_task(self._follow_policy()),
+            asyncio.create_task(self._follower.run(self.shell)),
             *(asyncio.create_task(one.run()) for one in self._connections),
         ]
         try:
@@ -240,7 +250,7 @@ class Broker:
         finally:
             for task in tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, self.kernels.aside.close(), return_exceptions=True)
+            await asyncio.gather(*tasks, self.kernels.aside.close(), self._previews.close(), return_exceptions=True)
             for one in self._connections:
                 one.close()
             self._admitted.stop()
@@ -326,29 +336,6 @@ class Broker:
             raise BadConfig(
                 f"The pool cannot listen on {wanted}: {error.strerror}. Choose another Pool.host or port."
             ) from None
-
-    def _note_policy(self, new: NewPolicy | None) -> None:
-        """Write quotas that changed to the log and the ledger."""
-        if new is None:
-            return
-        for change in new.changes:
-            self._log.info("quotas changed", change=str(change), by=new.by)
-        self._policy_number += 1
-        self.writer.keep(records(new, self._policy_number, self.now_ms()))
-
-    async def _follow_policy(self) -> None:
-        """Take in what an admin has written into the quota file. One with errors changes nothing."""
-        while True:
-            await asyncio.sleep(_TICK_S)
-            try:
-                new = await asyncio.to_thread(self._policy.load, self.shell.capacity_milli)
-            except BadConfig as error:
-                self._log.error("the quota file has errors; the quotas stay as they were", errors=str(error))
-                continue
-            if new is not None:
-                self._note_policy(new)
-                await self.shell.step(events.SettingsChanged(new.settings))
-                await self.shell.tell_queue()
 
     async def _tick(self) -> None:
         """Tick once a second, or when the scheduler wants it; return when the pool has been idle for long enough."""

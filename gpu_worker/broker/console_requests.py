@@ -1,7 +1,7 @@
 """People at a command line: what they ask of the broker, whether they may, and the answer."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import msgspec
 import structlog
@@ -12,6 +12,15 @@ from bulletin.ids import AgentId, LeaseId, ProjectId, UserName
 from bulletin.wire import console, messages as wire
 from bulletin.wire.messages.engine_broker import Demand, EngineNews
 from bulletin.wire.messages.own_cells import AskOwn, OwnReport
+from bulletin.wire.messages.quota_edits import (
+    AskQuotaFile,
+    AskQuotaLog,
+    EditQuotas,
+    PreviewQuotas,
+    QuotaAnswer,
+    QuotaQuestion,
+    UndoQuotas,
+)
 from gpu_worker.broker import known_ids, own_report, reports
 from gpu_worker.broker.admin_requests import AdminRequests
 from gpu_worker.broker.agents import Agents
@@ -29,6 +38,14 @@ from gpu_worker.scheduler.leases.life import Phase
 #: So much of the line is told at once: each place is explained, and kernels wait meanwhile.
 _MOST_WAITING, _MOST_RUNNING, _MOST_ENDED = 500, 2_000, 50
 DRAINED = "node-drained"  # as the ledger calls it
+
+
+#: Answers what is asked about the quota file, or raises CannotTell.
+AnswerQuotas = Callable[[Person, QuotaQuestion], Awaitable[QuotaAnswer]]
+
+
+async def _without_quota_file(*_: object) -> QuotaAnswer:
+    raise CannotTell(RefusalCode.NOT_WRITTEN, "This pool has no quota file.")
 
 
 class NodeNote(msgspec.Struct, frozen=True):
@@ -52,8 +69,10 @@ class ConsoleRequests:
         ledger: Ledger,
         now_ms: Callable[[], int],
         metrics: Callable[[], str] = str,
+        quotas: AnswerQuotas = _without_quota_file,
     ) -> None:
-        """Take what writes down all that is counted, for Prometheus."""
+        """Take what writes down all that is counted, for Prometheus, and what answers about the quota file."""
+        self._quotas = quotas
         self._metrics = metrics
         self._shell, self._agents, self._ledger, self._now_ms = shell, agents, ledger, now_ms
         self._state = shell.scheduler.state
@@ -100,6 +119,8 @@ class ConsoleRequests:
                 case console.AskMetrics():
                     known_ids.check_admin(person, "read what is counted of all projects")
                     return console.MetricsReport(text=self._metrics())
+                case AskQuotaFile() | EditQuotas() | UndoQuotas() | AskQuotaLog() | PreviewQuotas():
+                    return await self._quotas(person, question)
         except CannotTell as problem:
             return wire.Refusal(code=problem.code, sentence=problem.sentence)
         except LedgerAway as error:

@@ -19,7 +19,7 @@ from typing import TypeVar
 import msgspec
 
 from bulletin.errors import NotAllowed
-from bulletin.hub_scopes import READ_USERS_SCOPE, SERVICE, led_projects, may_manage
+from bulletin.hub_scopes import READ_USERS_SCOPE, SERVICE, led_projects, may_be_named_lead, may_manage
 from bulletin.ids import ProjectId, UserName
 from bulletin.units import HOUR_MS
 
@@ -51,6 +51,8 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[str, ...] = ()
     #: May see everybody's names and change the pool, by the token that is shown.
     is_admin: bool = False
+    #: Is lead of the projects that name them so in the quota file, too: the token that is shown may be.
+    may_be_named_lead: bool = False
     #: Is an admin of the hub, and shows a token that may not: that of their notebook server.
     lacks_scope: bool = False
     #: It is the pool's own user, without a hub: any project may pay.
@@ -268,8 +270,14 @@ class Identity:
         is_hub_admin = full.admin
         is_admin = may_manage(scopes, is_hub_admin=is_hub_admin)
         lacks_scope = is_hub_admin and not is_admin
-        leads = tuple(map(ProjectId, led_projects(scopes, groups)))
-        return Person(user=UserName(name), groups=groups, is_admin=is_admin, lacks_scope=lacks_scope, leads=leads)
+        return Person(
+            user=UserName(name),
+            groups=groups,
+            is_admin=is_admin,
+            lacks_scope=lacks_scope,
+            leads=tuple(map(ProjectId, led_projects(scopes, groups))),
+            may_be_named_lead=may_be_named_lead(scopes),
+        )
 
     def _ask_about(self, user: UserName) -> Person | None:
         assert self._hub is not None

@@ -67,12 +67,12 @@ def may_see(person: Person, user: UserName) -> bool:
 
 def is_led(state: State, person: Person, project: ProjectId) -> bool:
     """Whether a person leads a project, or one that it is in."""
-    if not person.leads:
+    if not person.leads and not person.may_be_named_lead:
         return False
     account = state.accounts.by_id.get(project)
-    return project in person.leads or (
-        account is not None and any(at.project.id in person.leads for at in account.path)
-    )
+    path = [at.project for at in account.path] if account is not None else []
+    is_named = person.may_be_named_lead and any(person.user in one.leads for one in path)
+    return is_named or project in person.leads or any(one.id in person.leads for one in path)
 
 
 def may_change(state: State, person: Person, project: ProjectId) -> bool:

@@ -129,6 +129,11 @@ class Ledger:
         for row in self._each(usage.within(query, cells.c.ended_at_ms, since_ms, until_ms)):
             yield {str(name): value for name, value in row.items()}
 
+    def each_record(self, since_ms: int, until_ms: int) -> Iterator[CellRecord]:
+        """Yield the same as records, without their spans."""
+        for row in self.each_cell(since_ms, until_ms):
+            yield rows.to_record(row, CellRecord)
+
     def about(self, name: str, user: str | None = None, limit: int = 100) -> list[dict[str, Any]]:
         """Find the rows of a cell or a lease with this id; else of those whose id begins so. The last one comes first.
 

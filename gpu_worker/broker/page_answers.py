@@ -110,5 +110,6 @@ def _person(reader: page.PageReader) -> Person:
         groups=tuple(sorted(reader.groups)),
         is_admin=reader.is_admin,
         leads=tuple(map(ProjectId, reader.leads)),
+        may_be_named_lead=reader.may_be_named_lead,
         place="on the hub's page",
     )

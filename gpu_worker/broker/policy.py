@@ -1,6 +1,7 @@
 """The quotas in force: those of the quota file, read again whenever it changes, and the pool's own settings."""
 
 import pwd
+import time
 from pathlib import Path
 
 import msgspec
@@ -11,7 +12,8 @@ from bulletin.ids import UserName
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.records import ConfigChange, LedgerEvent, Record
 from gpu_worker.config import PoolSettings
-from gpu_worker.quotas import QuotaChange, Quotas, difference, read_quotas
+from gpu_worker.quotas import QuotaChange, Quotas, difference, parse_quotas
+from gpu_worker.quotas.quota_file import QuotaText, read_text
 from gpu_worker.scheduler.policy import projects
 
 #: Names of what the ledger keeps of quotas as a whole; a number follows.
@@ -19,12 +21,11 @@ IN_FORCE = "quotas-in-force-"
 
 
 class NewPolicy(msgspec.Struct, frozen=True):
-    """What the scheduler is to be told, what is other than before, and who wrote it."""
+    """What the scheduler is to be told, and what is other than before."""
 
     settings: projects.SchedulerSettings
     quotas: Quotas
     changes: tuple[QuotaChange, ...]
-    by: str
 
 
 class Policy:
@@ -36,6 +37,7 @@ class Policy:
         self._longest_cell_ms = settings.engine.longest_cell_ms(settings.leave_grace_ms)
         self._quotas = before if before is not None and self._file is not None else Quotas()
         self._seen: tuple[int, ...] | None = None
+        self._text: QuotaText | None = None
         self._log = structlog.get_logger("quotas")
 
     def load(self, capacity_milli: int | None = None) -> NewPolicy | None:
@@ -52,22 +54,44 @@ class Policy:
         if seen == self._seen:
             return None
         self._seen = seen
-        quotas, warnings = read_quotas(self._file, capacity_milli)
+        text = read_text(self._file)
+        quotas, warnings = parse_quotas(text.content, str(self._file), capacity_milli, time.time_ns() // 1_000_000)
         for warning in warnings:
             self._log.warning(str(warning))
-        changes = difference(self._quotas, quotas)
+        settings, changes = self.settings_of(quotas), difference(self._quotas, quotas)
+        self._text = text
         if not changes:
             return None
-        settings = self._settings(quotas)
         self._quotas = quotas
-        return NewPolicy(settings, quotas, tuple(changes), _owner(seen))
+        return NewPolicy(settings, quotas, tuple(changes))
+
+    @property
+    def file(self) -> Path | None:
+        """The quota file, where the pool has one."""
+        return self._file
+
+    @property
+    def quotas(self) -> Quotas:
+        """What is in force, as the quota file says it."""
+        return self._quotas
+
+    @property
+    def owner(self) -> str:
+        """Whose the file was when it was last looked at."""
+        return _owner(self._seen or ())
+
+    def take_text(self) -> QuotaText | None:
+        """Return, once, the text that came into force with the last reading."""
+        text, self._text = self._text, None
+        return text
 
     @property
     def settings(self) -> projects.SchedulerSettings:
         """What is in force. Raises BadConfig where the pool's settings name a QoS that there is not."""
-        return self._settings(self._quotas)
+        return self.settings_of(self._quotas)
 
-    def _settings(self, quotas: Quotas) -> projects.SchedulerSettings:
+    def settings_of(self, quotas: Quotas) -> projects.SchedulerSettings:
+        """Join quotas with the pool's own settings. Raises BadConfig where these name a QoS that there is not."""
         limits, known = self._max_walltime_ms, [qos.name for qos in quotas.qos]
         unknown = [name for name in limits if name not in known]
         if unknown:
@@ -84,7 +108,7 @@ class Policy:
         return msgspec.structs.replace(quotas.settings, qos=qos)
 
 
-def records(new: NewPolicy, number: int, at_ms: int) -> list[Record]:
+def records(new: NewPolicy, by: UserName, number: int, at_ms: int) -> list[Record]:
     """Make the ledger's records of each change, and of the quotas that are in force with them.
 
     `number` counts the times that the quotas changed: the records are named by it.
@@ -93,7 +117,7 @@ def records(new: NewPolicy, number: int, at_ms: int) -> list[Record]:
         ConfigChange(
             change=f"quotas-{number:09}-{index:06}",
             at_ms=at_ms,
-            who=UserName(new.by),
+            who=by,
             what=f"{change.what} {change.name}".strip()[:256],
             field=change.field,
             before=change.before,

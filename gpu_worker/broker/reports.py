@@ -93,6 +93,7 @@ def project(account: Account, state: State) -> console.ProjectRow:
             for name, accounts in state.pools.together()
             if (there := accounts.of(account.project.id)).guaranteed or there.promised
         ),
+        leads=account.project.leads,
     )
     budget, left = account.project.budget, account.left(now_ms)
     if budget is None or left is None:

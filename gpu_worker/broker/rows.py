@@ -1,11 +1,11 @@
 """How the ledger's records become rows, each once however often it is said, and rows become records again."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar, assert_never
 
 import msgspec
-from sqlalchemy import Connection, RowMapping, Table, insert, select
+from sqlalchemy import Connection, Table, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from bulletin.ids import CellId
@@ -243,7 +243,7 @@ def _span_row(
     }
 
 
-def to_record(row: RowMapping, kind: type[_Kind]) -> _Kind:
+def to_record(row: Mapping[Any, Any], kind: type[_Kind]) -> _Kind:
     """Turn a row into the record that it was made of."""
     fields = {str(name): value for name, value in row.items()}  # the keys are of a str of SQLAlchemy's own
     for name in ("slots", "before", "after"):

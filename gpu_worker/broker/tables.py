@@ -1,7 +1,7 @@
 """The ledger's tables as they are now. What leads from older databases to here is in `migrations`.
 
 All times are milliseconds since 1970, UTC. Rows are only ever added, in every table but `leases`, where the end comes
-later; triggers see to it in the database itself.
+later, and `quota_versions`, whose oldest go; triggers see to it in the database itself.
 """
 
 from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, MetaData, String, Table, Text, false
@@ -132,4 +132,17 @@ config_changes = Table(
     Column("before", Text, nullable=False, comment="JSON"),
     Column("after", Text, nullable=False, comment="JSON"),
     Index("config_changes_by_time", "at_ms"),
+)
+
+#: The texts that the quota file has had, the oldest of many left out.
+quota_versions = Table(
+    "quota_versions",
+    metadata,
+    Column("seq", _Count, primary_key=True, autoincrement=True),
+    Column("version", String(64), nullable=False, comment="what its text is called"),
+    Column("at_ms", BigInteger, nullable=False),
+    Column("who", String(256), nullable=False),
+    Column("why", Text, nullable=False),
+    Column("changes", Text, nullable=False, comment="JSON list of sentences"),
+    Column("content", Text, nullable=False, comment="of the file"),
 )

@@ -1,11 +1,11 @@
-"""`bulletin status`, `queue`, `explain`, `cancel`, `drain` and `quota`: one question each, in words or as JSON."""
+"""`bulletin status`, `queue`, `explain`, `cancel` and `drain`: one question each, in words or as JSON."""
 
 import sys
 from abc import ABCMeta, abstractmethod
 from pathlib import Path
 
 import msgspec
-from traitlets import Bool, Int, MetaHasTraits, Unicode
+from traitlets import Bool, MetaHasTraits, Unicode
 
 from bulletin.errors import BadConfig
 from bulletin.ids import ProjectId, UserName
@@ -41,9 +41,8 @@ class QueryCommand(Command, metaclass=_AbstractCommandMeta):
             return
         pool = Pool(parent=self)
         folder = Path(pool.folder).expanduser().absolute()
-        answer = client.ask(
-            client.find_pool(folder, is_named="folder" in self.config.Pool), self.question(*self.extra_args)
-        )
+        self._connection = client.find_pool(folder, is_named="folder" in self.config.Pool)
+        answer = self.ask(self.question(*self.extra_args))
         self.status = self.status_of(answer)
         with end_quietly_on_broken_pipe():
             if self.as_json:
@@ -56,6 +55,10 @@ class QueryCommand(Command, metaclass=_AbstractCommandMeta):
 
                 layout.write(report_sentences.show(answer), sys.stdout)
             sys.stdout.flush()
+
+    def ask(self, question: console.FromConsole | wire.Look) -> console.Report | wire.Picture:
+        """Ask once. Raises NotDone, with the broker's own sentence."""
+        return client.ask(self._connection, question)
 
     @abstractmethod
     def question(self, name: str = "") -> console.FromConsole | wire.Look:
@@ -180,55 +183,6 @@ class MetricsCommand(QueryCommand):
     def question(self, _: str = "") -> console.AskMetrics:
         """Ask for it."""
         return console.AskMetrics()
-
-
-class QuotaCommand(QueryCommand):
-    """`bulletin quota`: projects of a pool, and a quota file before it is used."""
-
-    name = "bulletin-quota"
-    description = (
-        "Show what each project uses, may use and waits for: quota. "
-        "Say every error of a quota file with its line: quota check FILE; with --gpus=N also what N GPUs cannot keep, "
-        "and exit status 1 is a file with errors."
-    )
-    usage = "quota check FILE [--gpus=N]\n       bulletin quota [show] [--json]"
-    gpus = Int(0, min=0, max=1_000_000, help="How many GPUs the pool has. 0: nobody knows.").tag(config=True)
-    aliases = {**QueryCommand.aliases, "gpus": "QuotaCommand.gpus"}
-
-    def start(self) -> None:
-        """Show the projects, or check the file; `status` is 1 for a file with errors."""
-        match self._verb, self.extra_args:
-            case "show", []:
-                super().start()
-            case "check", [file]:
-                self._check(file)
-            case _:
-                self.refuse()
-
-    def parse_command_line(self, argv: list[str] | None = None) -> None:
-        """Take the verb off: options may then stand before the file and after it."""
-        words = list(sys.argv[1:] if argv is None else argv)
-        self._verb = words.pop(0) if words and not words[0].startswith("-") else "show"
-        super().parse_command_line(words)
-
-    def question(self, _: str = "") -> console.AskProjects:
-        """Ask for the projects."""
-        return console.AskProjects()
-
-    def _check(self, file: str) -> None:
-        """Print every error or warning of a quota file, and how much is in it where there is no error."""
-        from gpu_worker.quotas import read_quotas
-        from gpu_worker.scheduler.policy.projects import GPU_MILLI
-
-        try:
-            quotas, warnings = read_quotas(file, self.gpus * GPU_MILLI or None)
-        except BadConfig as error:
-            sys.stderr.write(f"{error}\n")
-            self.status = 1
-            return
-        sys.stderr.writelines(f"{warning}\n" for warning in warnings)
-        projects = "1 project" if len(quotas.projects) == 1 else f"{len(quotas.projects)} projects"
-        sys.stdout.write(f"ok: {projects}, {len(quotas.qos)} classes of service\n")
 
 
 def checked(name: str) -> str:

@@ -8,6 +8,7 @@ from bulletin.wait_words import describe_rest
 from bulletin.wire import console, messages as wire
 from gpu_worker.console.layout import Blocks, line, name_value_lines, paragraph
 from gpu_worker.console.moments import show_moment
+from gpu_worker.console.quota_sentences import show_quota_answer
 from gpu_worker.console.report_tables import (
     cell_table,
     node_table,
@@ -47,6 +48,8 @@ def show(report: console.Report | wire.Picture) -> Blocks:
             return _boosts(report)
         case console.MetricsReport():
             return [line(row) for row in report.text.splitlines()]
+        case _:
+            return show_quota_answer(report)
 
 
 def _picture(picture: wire.Picture) -> Blocks:

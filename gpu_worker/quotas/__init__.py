@@ -10,7 +10,7 @@ import msgspec
 from bulletin.errors import BadConfig
 from gpu_worker.quotas import from_toml, from_yaml
 from gpu_worker.quotas.cross_checks import check_reading
-from gpu_worker.quotas.findings import Finding, Findings, TooManyErrors
+from gpu_worker.quotas.findings import Finding, Findings, TooManyErrors, UnusableQuotas
 from gpu_worker.quotas.quota_changes import QuotaChange, compare_quotas
 from gpu_worker.quotas.reader import read_tree
 from gpu_worker.quotas.tree import NotReadable
@@ -19,7 +19,16 @@ from gpu_worker.scheduler.policy.prices import Price
 from gpu_worker.scheduler.policy.projects import DEFAULT_QOS, NodePool, Project, QoS, SchedulerSettings
 from gpu_worker.scheduler.policy.reserved_projects import with_reservations
 
-__all__ = ["Finding", "QuotaChange", "Quotas", "difference", "parse_quotas", "read_quotas"]
+__all__ = [
+    "Finding",
+    "QuotaChange",
+    "Quotas",
+    "UnusableQuotas",
+    "difference",
+    "parse_quotas",
+    "read_content",
+    "read_quotas",
+]
 
 #: A file of this size has thousands of projects.
 LIMIT_BYTES = 1_000_000
@@ -76,7 +85,7 @@ def read_quotas(
         With every error, one a line, as "file:line: sentence".
     """
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-    return parse_quotas(_read_content(str(path)), str(path), capacity_milli, now_ms)
+    return parse_quotas(read_content(str(path)), str(path), capacity_milli, now_ms)
 
 
 def parse_quotas(
@@ -98,7 +107,7 @@ def parse_quotas(
     except TooManyErrors:
         pass  # the text says so
     if findings.errors:
-        raise BadConfig(findings.text())
+        raise UnusableQuotas.of(findings)
     quotas = Quotas(
         projects=reading.projects,
         qos=reading.qos,
@@ -118,7 +127,7 @@ def difference(before: Quotas, after: Quotas) -> list[QuotaChange]:
     return list(compare_quotas(before, after))
 
 
-def _read_content(path: str) -> bytes:
+def read_content(path: str) -> bytes:
     """Read a regular file, no more of it than a quota file may have. Raises BadConfig."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would wait for its writer

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from bulletin.errors import BadConfig
 from gpu_worker.quotas.tree import KeyPath
 
 #: After this many errors the rest is not looked for: most of them have one cause.
@@ -20,6 +21,19 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         location = self.file if self.line is None else f"{self.file}:{self.line}"
         return f"{location}: {'warning: ' if self.is_warning else ''}{self.sentence}"
+
+
+class UnusableQuotas(BadConfig):
+    """A quota file has errors: its text names them, and `findings` has each with the setting that it is about."""
+
+    findings: "tuple[Finding, ...]" = ()
+
+    @classmethod
+    def of(cls, findings: "Findings") -> "UnusableQuotas":
+        """Make it of what was found."""
+        error = cls(findings.text())
+        error.findings = tuple(findings.errors)
+        return error
 
 
 class TooManyErrors(Exception):

@@ -5,6 +5,7 @@ from typing import Any
 from bulletin.units import DAY_MS
 from gpu_worker.quotas.class_hours_settings import ClassHoursTable
 from gpu_worker.quotas.node_pool_settings import PoolGuaranteesTable
+from gpu_worker.quotas.reservation_settings import UserNames
 from gpu_worker.quotas.tree import TreeLeaf, TreeNode, TreeTable, UnsupportedValue
 from gpu_worker.quotas.value_kinds import (
     MOST_WHOLE,
@@ -111,6 +112,13 @@ PROJECT_SETTINGS = (
         "reaches. Its next cell then starts at once, and does not wait for a borrower's grace; the GPU is idle "
         'meanwhile. Without it, as in its parent, and not at all where nobody says so ("0 s").',
         '"5 min"',
+    ),
+    QuotaSetting(
+        "leads",
+        "leads",
+        UserNames(without="none"),
+        "Users who answer for it: they change what is inside it, and never have more of the pool by that.",
+        '["ann"]',
     ),
     QuotaSetting(
         "parent", "parent", ProjectName(), "The project that it is in: what it uses counts there too.", '"science"'

@@ -20,6 +20,7 @@ class UserNames(msgspec.Struct, frozen=True):
     """Names of users, each once; at least one."""
 
     form: str = "list of names of users"
+    without: str = "all of the project"  #: shown where nothing is set
 
     def read(self, value: Scalar) -> tuple[UserName, ...]:
         """Return the names in their order. Raises UnfitValue."""
@@ -34,8 +35,8 @@ class UserNames(msgspec.Struct, frozen=True):
         return {"type": "array", "items": name, "minItems": 1, "maxItems": _MOST_USERS, "uniqueItems": True}
 
     def show(self, value: Any) -> str:
-        """Write the names; none is everybody."""
-        return ", ".join(map(repr, value or ())) or "all of the project"
+        """Write each in quotes; none as `without` says."""
+        return ", ".join(map(repr, value or ())) or self.without
 
 
 #: The settings of a reservation.

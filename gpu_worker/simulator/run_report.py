@@ -13,7 +13,7 @@ from gpu_worker.simulator.played_cells import PlayedCell
 from gpu_worker.simulator.policies import Policies
 from gpu_worker.simulator.reservations import reserved_gpus
 from gpu_worker.simulator.simulated_nodes import Delays, NodeFault
-from gpu_worker.simulator.simulated_pool import SimulatedPool
+from gpu_worker.simulator.simulated_pool import START_MS, SimulatedPool
 from gpu_worker.simulator.traces import Trace
 from gpu_worker.simulator.waits import (
     HourOfWaits,
@@ -150,9 +150,10 @@ def simulate(
     *,
     faults: Sequence[NodeFault] = (),
     policies: Policies | None = None,
+    start_ms: int = START_MS,
 ) -> RunReport:
     """Play a trace on nodes with so many GPUs each, until every notebook is closed, and report."""
-    pool = SimulatedPool(trace, sizes, settings, delays, faults=faults, policies=policies)
+    pool = SimulatedPool(trace, sizes, settings, delays, faults=faults, policies=policies, start_ms=start_ms)
     pool.run()
     return report(pool)
 

@@ -69,7 +69,10 @@ class SimulatedPool:
         *,
         faults: Sequence[NodeFault] = (),
         policies: Policies | None = None,
+        start_ms: int = START_MS,
     ) -> None:
+        """Take when the trace begins by the scheduler's clock: class hours and reservations go by it."""
+        self._start_ms = start_ms
         self.scheduler = Scheduler(settings)
         self.policies = policies or Policies()
         self.nodes = SimulatedNodes(sizes, delays or Delays(), WIDTH_MS, self.policies.residents)
@@ -157,14 +160,14 @@ class SimulatedPool:
         Plans the next Tick where the scheduler's deadline has changed.
         """
         self.steps += 1
-        for action in self.scheduler.step(event, START_MS + self.now_ms):
+        for action in self.scheduler.step(event, self._start_ms + self.now_ms):
             if isinstance(action, Grant) and action.request in self._requested:
                 kernel = self._requested.pop(action.request)
                 assert kernel.under_way is not None, "a kernel asks for a lease for a cell"
                 kernel.lease, kernel.qos = action.lease, kernel.under_way.qos
             self._follow(self.nodes.perform(action, self.now_ms))
         due_ms = self.scheduler.deadline()
-        due_ms = None if due_ms is None else max(due_ms - START_MS, self.now_ms)
+        due_ms = None if due_ms is None else max(due_ms - self._start_ms, self.now_ms)
         if due_ms != self._tick_ms:
             self._tick_ms = due_ms
             if due_ms is not None:

@@ -246,3 +246,37 @@ def test_what_is_counted_is_written_as_prometheus_reads_it(
     before = returned()
     assert notebook.run("%%gpu\nx = 1").error is None
     until(lambda: returned() == before + 1, "the cell to be counted, once")
+
+
+def test_quotas_are_changed_while_the_pool_runs_and_a_restart_keeps_them(
+    start_pool: Callable[..., PoolProcess], type_at: Callable[[PoolProcess], Bulletin], tmp_path: Path
+) -> None:
+    file = tmp_path / "quotas.toml"
+    text = "# the faculty's\n[projects.lab]\nlimit = 1  # for now\n"
+    file.write_text(text)
+    pool = start_pool(f"--Pool.quota_file={file}")
+    bulletin = type_at(pool)
+
+    def limit() -> int | None:
+        rows = json.loads(bulletin("quota", "--json"))["projects"]
+        return next(row["limit_milli"] for row in rows if row["project"] == "lab")
+
+    assert "No cell ran in the last 7 days" in bulletin("quota", "preview", "projects.lab.limit=2")
+    said = bulletin("quota", "set", "projects.lab.limit=2", "projects.lab.walltime=4 h", "--why=the exam")
+    assert "limit of project 'lab': 1 GPU -> 2 GPUs" in said
+    assert file.read_text() == text.replace("= 1  # for now\n", '= 2  # for now\nwalltime = "4 h"\n')
+    assert limit() == 2000
+    bulletin("quota", "set", "projects.lab.limit=-1", status=1)
+    assert "-1" not in file.read_text()
+    version = json.loads(bulletin("quota", "file", "--json"))["version"]
+    old = pool.part("broker")
+    old.kill()
+    until(lambda: pool.part("broker").pid != old.pid, "another broker")
+    until(lambda: pool.picture().slots, "its agent")
+    assert limit() == 2000
+    log = json.loads(bulletin("quota", "log", "--json"))["versions"]
+    assert (log[0]["version"], log[0]["why"]) == (version, "the exam")
+    assert "limit of project 'lab': 2 GPUs -> 1 GPU" in bulletin("quota", "undo")
+    assert (file.read_text(), limit()) == (text, 1000)
+    bulletin("quota", "unset", "projects.lab", f"--version={version}", status=1)
+    assert file.read_text() == text

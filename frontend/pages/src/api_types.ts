@@ -73,6 +73,17 @@ export interface ChangedByHand {
   left_ms: number;
 }
 
+export interface EditsTried {
+  edits: SettingEdit[];
+  version: string;
+}
+
+export interface EditsWanted {
+  edits: SettingEdit[];
+  version: string;
+  why: string;
+}
+
 export interface Freeing {
   node: string;
   slots: string[];
@@ -161,6 +172,15 @@ export interface PoolCounts {
   mine_waiting: number;
 }
 
+export interface PreviewRow {
+  project: string;
+  cells: number;
+  waited_now_ms: number;
+  waited_then_ms: number;
+  at_once_now: number;
+  at_once_then: number;
+}
+
 export interface ProjectAsked {
   project: string;
   stretch: "day" | "hour" | "week";
@@ -213,6 +233,70 @@ export interface ProjectsView {
   projects: ProjectChoice[];
 }
 
+export interface QuotaErrors {
+  kind: "quota-errors";
+  errors: SettingError[];
+}
+
+export interface QuotaFileReport {
+  kind: "quota-file";
+  file: string;
+  version: string;
+  text: string;
+  settings: SettingEdit[];
+  schema: string;
+  obstacle: string;
+  errors: string[];
+  projects: string[] | null;
+}
+
+export interface QuotaLog {
+  kind: "quota-log";
+  versions: QuotaVersion[];
+}
+
+export interface QuotaPreview {
+  kind: "quota-preview";
+  state: "done" | "failed" | "working";
+  changes: string[];
+  warnings: string[];
+  diff: string;
+  sentence: string;
+  by_project: string;
+  rows: PreviewRow[];
+  reclaims_now: number;
+  reclaims_then: number;
+  refused_now: number;
+  refused_then: number;
+  cut_now: number;
+  cut_then: number;
+}
+
+export interface QuotaVersion {
+  version: string;
+  at_ms: number;
+  by: string;
+  why: string;
+  changes: string[];
+  is_in_force: boolean;
+}
+
+export interface QuotasChangedMeanwhile {
+  kind: "quotas-changed-meanwhile";
+  version: string;
+  by: string;
+  changes: string[];
+}
+
+export interface QuotasEdited {
+  kind: "quotas-edited";
+  version: string;
+  before: string;
+  changes: string[];
+  warnings: string[];
+  diff: string;
+}
+
 export interface Reason {
   why: string;
 }
@@ -237,6 +321,16 @@ export interface RunningShown {
   for_ms: number;
   walltime_ms: number;
   is_in_quota: boolean | null;
+}
+
+export interface SettingEdit {
+  path: string[];
+  value: string | boolean | number | number | string[] | null;
+}
+
+export interface SettingError {
+  path: string[];
+  sentence: string;
 }
 
 export interface ShownNode {
@@ -279,6 +373,12 @@ export interface ShownSlot {
   qos: string;
   is_in_quota: boolean | null;
   lease: string | null;
+}
+
+export interface UndoWanted {
+  version: string;
+  to: string;
+  why: string;
 }
 
 export interface UseOf {

@@ -3,9 +3,11 @@ import type { ComponentType } from "preact";
 import { MePage } from "./me_page";
 import { NowPage } from "./now_page";
 import { ProjectPage } from "./project_page";
+import { QuotasPage } from "./quotas_page";
 
 export const PAGES: Record<string, ComponentType> = {
   now: NowPage,
   me: MePage,
   project: ProjectPage,
+  quotas: QuotasPage,
 };

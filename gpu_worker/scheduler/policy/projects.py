@@ -68,6 +68,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     walltime_ms: int | None = None  #: at most, whatever the class allows; and what they get if they do not ask
     #: For so long after its last cell a hot session keeps its GPU from those who borrow; None as above.
     keep_hot_ms: int | None = None
+    leads: tuple[UserName, ...] = ()  #: who may change what is inside it; the scheduler does not ask
     reservations: tuple[Reservation, ...] = ()  #: when it is guaranteed more, once each
     #: Of a reservation for them: while it is on, their cells of `parent` count here. Else empty: whoever names it.
     users: tuple[UserName, ...] = ()

@@ -12,7 +12,7 @@ from jupyterhub.spawner import LocalProcessSpawner, SimpleLocalProcessSpawner
 from traitlets.config import Config
 
 from bulletin.errors import BadConfig
-from bulletin.hub_scopes import ACCESS_SCOPE, LEAD_SCOPE, MANAGE_SCOPE
+from bulletin.hub_scopes import ACCESS_SCOPE, LEAD_SCOPE, MANAGE_SCOPE, NAMED_LEAD_SCOPE
 from bulletin_spawner.ports import find_free_ports, hold_port
 from bulletin_spawner.setup import configure
 from bulletin_spawner.spawner import BulletinMixin, BulletinSpawner
@@ -26,7 +26,7 @@ def roles(c: Config) -> dict[str, list[str]]:
 def test_everybody_may_use_the_pool_where_no_groups_are_named(tmp_path: Path) -> None:
     c = Config()
     configure(c, isolation="shared", folder=tmp_path)
-    assert c.JupyterHub.extra_user_scopes == {ACCESS_SCOPE}
+    assert c.JupyterHub.extra_user_scopes == {ACCESS_SCOPE, NAMED_LEAD_SCOPE}
     assert "bulletin-users" not in roles(c)
 
 
@@ -34,7 +34,7 @@ def test_only_members_may_where_groups_are_named(tmp_path: Path) -> None:
     c = Config()
     configure(c, isolation="shared", folder=tmp_path, groups=["course"], managers=["staff"])
     assert "extra_user_scopes" not in c.JupyterHub
-    assert roles(c)["bulletin-users"] == [ACCESS_SCOPE]
+    assert roles(c)["bulletin-users"] == [ACCESS_SCOPE, NAMED_LEAD_SCOPE]
     assert roles(c)["bulletin-managers"] == [ACCESS_SCOPE, MANAGE_SCOPE]
     groups = {role["name"]: role.get("groups") for role in c.JupyterHub.load_roles}
     assert (groups["bulletin-users"], groups["bulletin-managers"]) == (["course"], ["staff"])
@@ -79,8 +79,7 @@ def test_what_the_config_file_had_set_stays(tmp_path: Path) -> None:
     configure(c, isolation="shared", folder=tmp_path)
     assert [service["name"] for service in c.JupyterHub.services] == ["culler", "bulletin"]
     assert roles(c)["culler"] == ["list:users"]
-    assert set(c.JupyterHub.custom_scopes) == {"custom:x", LEAD_SCOPE, MANAGE_SCOPE}
-    assert c.JupyterHub.extra_user_scopes == {"read:hub", ACCESS_SCOPE}
+    assert set(c.JupyterHub.custom_scopes) == {"custom:x", LEAD_SCOPE, NAMED_LEAD_SCOPE, MANAGE_SCOPE}
     assert c.Spawner.server_token_scopes == ["inherit", ACCESS_SCOPE]
 
 

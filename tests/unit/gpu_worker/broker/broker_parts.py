@@ -14,9 +14,15 @@ from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.leaving_nodes import LeavingNodes
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.metering import Metering
+from gpu_worker.broker.policy import Policy, in_force
+from gpu_worker.broker.policy_follower import PolicyFollower
+from gpu_worker.broker.quota_editing import QuotaEditing
+from gpu_worker.broker.quota_previews import QuotaPreviews, environment_of
+from gpu_worker.broker.quota_versions import QuotaVersions
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.unreachable_nodes import UnreachableNodes
 from gpu_worker.broker.writer import Writer
+from gpu_worker.config import Pool
 from gpu_worker.faults import Faults
 from gpu_worker.node_registry import NodeRegistry
 from gpu_worker.scheduler import events
@@ -79,8 +85,21 @@ class BrokerParts:
         )
         self.kernels.shell = self.agents.shell = self.shell
         self.console = ConsoleRequests(self.shell, self.agents, ledger, self.clock_ms)
+        self.follower: PolicyFollower
+        self.database = ""  #: its URL, for a program that reads it
         self.agents.leaving = LeavingNodes(self.shell, self.kernels.tell, self.clock_ms)
         self.agents.unreachable = UnreachableNodes(self.shell, self.console.is_drained)
+
+    def use_quota_file(self, file: Path) -> None:
+        """Let it have a quota file, as at its start."""
+        before, times = in_force(self.ledger)
+        policy = Policy(Pool(quota_file=str(file)).settings(), before)
+        writer = Writer(self.ledger, self.clock_ms)
+        self.follower = PolicyFollower(policy, QuotaVersions(self.ledger.database), writer, times, self.clock_ms)
+        self.step(events.SettingsChanged(self.follower.settings))
+        self.previews = QuotaPreviews(self.database, self.agents, self.clock_ms, lambda: environment_of({}))
+        quotas = QuotaEditing(self.shell, self.follower, self.previews, self.clock_ms)
+        self.console = ConsoleRequests(self.shell, self.agents, self.ledger, self.clock_ms, quotas=quotas.answer)
 
     async def _answer(self, person: Person, question: console.FromConsole) -> console.Report | wire.Refusal:
         return await self.console.answer(person, question)

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from bulletin.errors import BadConfig
+from bulletin.ids import UserName
 from gpu_worker import cli
 from gpu_worker.broker import export
 from gpu_worker.broker.ledger import Ledger
@@ -328,8 +329,8 @@ def test_what_a_course_uses_counts_for_its_department_by_the_quota_file_or_by_wh
     assert hours(named) == {"ml": "3.00", "course": "1.00", "school": "1.00"}
     quotas, _ = read_quotas(file)
     for number, projects in enumerate((quotas.projects, quotas.projects[:1]), 1):
-        new = NewPolicy(SchedulerSettings(), Quotas(projects=projects), (), "root")
-        sqlite_file.record(records(new, number, at_ms=0), at_ms=0)
+        new = NewPolicy(SchedulerSettings(), Quotas(projects=projects), ())
+        sqlite_file.record(records(new, UserName("root"), number, at_ms=0), at_ms=0)
         known, last = in_force(sqlite_file)
         assert (known, last) == (Quotas(projects=projects), number)
         assert ("school" in hours()) == (number == 1)

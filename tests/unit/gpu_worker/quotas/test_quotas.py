@@ -956,7 +956,7 @@ def test_the_schema_takes_what_the_reader_takes(table: str) -> None:
         "1 gpu hour per day", "0.5 GPU-hours per Month", "5 GPU-hours per year", "0.0005 GPU-hours per day", "5 GPU-h",
     ]  # fmt: skip
     for word in PROJECT_SETTINGS if table == "projects" else QOS_SETTINGS:
-        if word.name in ("class_hours", "node_pools", "qos"):  # a table, and a list: see below
+        if word.name in ("class_hours", "node_pools", "qos", "leads"):  # a table, and lists: see below
             continue
         assert any(accepts(word, value) for value in values)
         for value in values:
@@ -1037,6 +1037,9 @@ def test_the_example_of_each_word_can_be_written() -> None:
             if word.name == "qos":
                 assert word.kind.show(quotas.projects[0].qos) == "'interactive', 'batch'"
                 continue
+            if word.name == "leads":
+                assert word.kind.show(quotas.projects[0].leads) == "'ann'"
+                continue
             model: Any = quotas.projects[0] if table == "projects" else quotas.qos[-1]
             shown = word.kind.show(getattr(model, word.field)).removesuffix(" GPUs").replace("'", '"')
             assert shown in (word.example, word.example.strip('"'))
@@ -1108,4 +1111,5 @@ def test_the_command_says_ok_or_every_error(tmp_path: Path) -> None:
 def test_a_command_that_is_not_understood_shows_its_form(words: tuple[str, ...]) -> None:
     code, out, err = bulletin(*words)
     assert (code, out) == (2, "")
-    assert "usage: bulletin quota check FILE" in err
+    assert "usage: bulletin quota [show]" in err
+    assert "bulletin quota check FILE [--gpus=N]" in err

@@ -1,0 +1,66 @@
+// The quota file's JSON schema as a form sees it: tables of named things, and settings with what each means.
+
+export interface Kind {
+  $ref?: string;
+  type?: string | string[];
+  description?: string;
+  enum?: string[];
+  const?: string;
+  anyOf?: Kind[];
+  items?: Kind;
+  properties?: Record<string, Kind>;
+  additionalProperties?: Kind | boolean;
+  $defs?: Record<string, Kind>;
+}
+
+export type Value = string | number | boolean | string[] | null;
+export type Path = string[];
+
+/** The name under which a setting is kept; no name of a setting has this letter in it. */
+export const keyOf = (path: readonly string[]) => path.join("\u0001");
+export const pathOf = (key: string): Path => key.split("\u0001");
+
+/** The tables of the file in their order: what is in each, and whether its things have names. */
+export const TABLES: { name: string; title: string; one: string; isNamed: boolean }[] = [
+  { name: "projects", title: "Projects", one: "project", isNamed: true },
+  { name: "reservations", title: "Reservations", one: "reservation", isNamed: true },
+  { name: "qos", title: "Classes of service", one: "class of service", isNamed: true },
+  { name: "node_pools", title: "Node pools", one: "node pool", isNamed: true },
+  { name: "prices", title: "Prices", one: "price", isNamed: true },
+  { name: "scheduler", title: "Scheduler", one: "", isNamed: false },
+];
+
+export function follow(schema: Kind, kind: Kind): Kind {
+  const name = kind.$ref?.split("/").pop();
+  return name ? { ...schema.$defs?.[name], ...kind } : kind;
+}
+
+/** What may stand at a path; undefined where nothing may. */
+export function kindAt(schema: Kind, path: Path): Kind | undefined {
+  let kind: Kind | undefined = schema;
+  for (const name of path) {
+    if (!kind) return undefined;
+    kind = follow(schema, kind);
+    const inside: Kind | undefined = kind.properties?.[name];
+    const other: Kind | undefined = typeof kind.additionalProperties === "object" ? kind.additionalProperties : undefined;
+    kind = inside ?? other;
+  }
+  return kind && follow(schema, kind);
+}
+
+export const isTable = (kind: Kind) => Boolean(kind.properties) || typeof kind.additionalProperties === "object";
+
+/** What people type, as the file has it: numbers and lists as such, all else as text. */
+export function readValue(kind: Kind, text: string): Value {
+  const kinds = [kind, ...(kind.anyOf ?? [])];
+  const has = (type: string) => kinds.some((one) => one.type === type);
+  if (has("boolean")) return text === "true";
+  if (has("array")) return text.split(",").map((one) => one.trim()).filter(Boolean);
+  if ((has("number") || has("integer")) && text.trim() !== "" && Number.isFinite(Number(text))) return Number(text);
+  return text.trim();
+}
+
+export function showValue(value: Value | undefined): string {
+  if (value === undefined || value === null) return "";
+  return Array.isArray(value) ? value.join(", ") : String(value);
+}

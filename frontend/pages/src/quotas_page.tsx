@@ -1,0 +1,306 @@
+// *Quotas*: the quota file as forms, each setting with what it means; a preview, then in force; who changed what; undo.
+import { useMemo, useState } from "preact/hooks";
+import { ask, useLive } from "./api";
+import type { QuotaErrors, QuotaFileReport, QuotaLog, QuotaPreview, QuotasChangedMeanwhile, QuotasEdited, SettingEdit } from "./api_types";
+import { Section, Table, Trouble, Waiting } from "./parts";
+import { type Kind, type Path, TABLES, type Value, isTable, keyOf, kindAt, pathOf, readValue, showValue } from "./quota_schema";
+import { showDuration } from "./words";
+
+type NotMade = QuotaErrors | QuotasChangedMeanwhile;
+type Drafts = Record<string, Value>;
+const LOOK_AGAIN_MS = 700;
+
+interface Editing {
+  schema: Kind;
+  saved: Record<string, Value>;
+  drafts: Drafts;
+  errors: Record<string, string>;
+  set: (path: Path, value: Value | undefined) => void;
+}
+
+export function QuotasPage() {
+  const file = useLive<QuotaFileReport>("/quotas", 5_000);
+  const log = useLive<QuotaLog>("/quotas/versions", 15_000);
+  const [seen, setSeen] = useState<QuotaFileReport>();
+  const shown = seen ?? file.data;
+  const refresh = () => {
+    setSeen(undefined);
+    file.refresh();
+    log.refresh();
+  };
+  return (
+    <>
+      <Trouble sentence={file.problem || log.problem} onRetry={refresh} />
+      {shown ? (
+        <Editor report={shown} latest={file.data ?? shown} onKeep={() => setSeen((old) => old ?? shown)} onMade={refresh} />
+      ) : (
+        !file.problem && <Waiting what="Reading the quota file …" />
+      )}
+      {log.data && shown && <History log={log.data} version={file.data?.version ?? shown.version} onMade={refresh} />}
+    </>
+  );
+}
+
+function Editor(props: { report: QuotaFileReport; latest: QuotaFileReport; onKeep: () => void; onMade: () => void }) {
+  const { report } = props;
+  const [drafts, setDrafts] = useState<Drafts>({});
+  const [errors, setErrors] = useState<Record<string, string>>({});
+  const [why, setWhy] = useState("");
+  const [preview, setPreview] = useState<QuotaPreview>();
+  const [said, setSaid] = useState<string[]>([]);
+  const [isBusy, setBusy] = useState(false);
+  const schema = useMemo(() => JSON.parse(report.schema) as Kind, [report.schema]);
+  const saved = useMemo(() => Object.fromEntries(report.settings.map((one) => [keyOf(one.path), one.value])), [report.settings]);
+  const set = (path: Path, value: Value | undefined) => {
+    props.onKeep();
+    setPreview(undefined);
+    setSaid([]);
+    const key = keyOf(path);
+    setErrors((old) => Object.fromEntries(Object.entries(old).filter(([one]) => one !== key)));
+    setDrafts((old) => {
+      const { [key]: _, ...rest } = old;
+      if (value === undefined) return rest;
+      const there = Object.keys(saved).filter((one) => one === key || one.startsWith(`${key}\u0001`));
+      const isSame = value === null ? there.length === 0 : JSON.stringify(value) === JSON.stringify(saved[key]);
+      return isSame ? rest : { ...rest, [key]: value };
+    });
+  };
+  const edits = Object.entries(drafts).map(([key, value]) => ({ path: pathOf(key), value }));
+  const start = () => {
+    setDrafts({});
+    setErrors({});
+    setPreview(undefined);
+    setWhy("");
+    props.onMade();
+  };
+  const notMade = (answer: NotMade) => {
+    if (answer.kind === "quota-errors") {
+      setErrors(Object.fromEntries(answer.errors.map((one) => [keyOf(one.path), one.sentence])));
+      setSaid(["Nothing was changed.", ...answer.errors.map((one) => one.sentence)]);
+    } else {
+      setSaid([`Nothing was changed: ${answer.by} has changed the quota file since. Your changes are still here; look at what is new, and save them again.`, ...answer.changes]);
+    }
+  };
+  const doing = async (work: () => Promise<void>) => {
+    setBusy(true);
+    try {
+      await work();
+    } catch (error) {
+      setSaid([error instanceof Error ? error.message : String(error)]);
+    }
+    setBusy(false);
+  };
+  const look = () =>
+    doing(async () => {
+      setSaid(["Playing the last week …"]);
+      for (;;) {
+        const answer = await ask<QuotaPreview | NotMade>("/quotas/previews", "POST", { edits, version: report.version });
+        if (answer.kind !== "quota-preview") return notMade(answer);
+        if (answer.state !== "working") {
+          setSaid([]);
+          return setPreview(answer);
+        }
+        await new Promise((done) => window.setTimeout(done, LOOK_AGAIN_MS));
+      }
+    });
+  const save = (version: string) =>
+    doing(async () => {
+      const answer = await ask<QuotasEdited | NotMade>("/quotas/edits", "POST", { edits, version, why });
+      if (answer.kind !== "quotas-edited") return notMade(answer);
+      start();
+      setSaid(["In force.", ...answer.changes, ...answer.warnings.map((one) => `Note: ${one}`)]);
+    });
+  const isOld = props.latest.version !== report.version;
+  return (
+    <>
+      {report.obstacle && <p class="problem" role="alert">{report.obstacle}</p>}
+      {report.errors.map((one) => <p class="problem" role="alert">Not in force: {one}</p>)}
+      {TABLES.filter((one) => !report.projects || one.name === "projects").map((one) => (
+        <Section key={one.name} title={one.title} note={kindAt(schema, [one.name])?.description ?? ""}>
+          {one.isNamed ? (
+            <Things path={[one.name]} one={one.one} editing={{ schema, saved, drafts, errors, set }} />
+          ) : (
+            <Settings path={[one.name]} editing={{ schema, saved, drafts, errors, set }} />
+          )}
+        </Section>
+      ))}
+      <section class="changes" aria-labelledby="changes">
+        <h2 id="changes">{edits.length === 0 ? "No changes" : edits.length === 1 ? "1 change" : `${edits.length} changes`}</h2>
+        <ul class="plain">{edits.map((one) => <li key={keyOf(one.path)}><Change edit={one} was={saved[keyOf(one.path)]} onDrop={() => set(one.path, undefined)} /></li>)}</ul>
+        {isOld && <p class="warning" role="status">The quota file has changed since you began; it is version {props.latest.version} now.</p>}
+        {preview && <Preview preview={preview} />}
+        <div class="act">
+          <label>Why <input type="text" maxLength={256} value={why} onInput={(event) => setWhy(event.currentTarget.value)} /></label>
+          <button type="button" disabled={isBusy || edits.length === 0} onClick={look}>Preview</button>
+          <button type="button" disabled={isBusy || edits.length === 0} onClick={() => save(report.version)}>Save</button>
+          {isOld && <button type="button" disabled={isBusy || edits.length === 0} onClick={() => save(props.latest.version)}>Save on top of the new version</button>}
+          <button type="button" class="quiet" disabled={isBusy || edits.length === 0} onClick={start}>Discard</button>
+        </div>
+        <div role="status">{said.map((one) => <p key={one}>{one}</p>)}</div>
+      </section>
+    </>
+  );
+}
+
+/** The named things of a table: each with its settings, and a place to add one. */
+function Things({ path, one, editing }: { path: Path; one: string; editing: Editing }) {
+  const [name, setName] = useState("");
+  const [added, setAdded] = useState<string[]>([]);
+  const depth = path.length;
+  const keys = [...Object.keys(editing.saved), ...Object.keys(editing.drafts)].map(pathOf);
+  const inside = keys.filter((key) => key.length > depth && path.every((part, at) => key[at] === part)).map((key) => key[depth]!);
+  const names = [...new Set([...inside, ...added])];
+  const isPlain = !isTable(kindAt(editing.schema, [...path, "x"]) ?? {});
+  return (
+    <>
+      {names.map((each) =>
+        isPlain ? (
+          <Field key={each} path={[...path, each]} editing={editing} />
+        ) : (
+          <details key={each} open={added.includes(each) || Object.keys(editing.errors).some((key) => pathOf(key)[depth] === each)}>
+            <summary>{each}</summary>
+            <Settings path={[...path, each]} editing={editing} />
+            {inside.includes(each) && (
+              <button type="button" class="quiet" onClick={() => editing.set([...path, each], null)}>Take out {each}</button>
+            )}
+          </details>
+        ),
+      )}
+      <form class="act" onSubmit={(event) => {
+        event.preventDefault();
+        if (name.trim()) setAdded([...added, name.trim()]);
+        setName("");
+      }}>
+        <label>New {one} <input type="text" maxLength={255} value={name} onInput={(event) => setName(event.currentTarget.value)} /></label>
+        <button type="submit" class="quiet">Add {one}</button>
+      </form>
+    </>
+  );
+}
+
+function Settings({ path, editing }: { path: Path; editing: Editing }) {
+  const kind = kindAt(editing.schema, path);
+  const own = editing.errors[keyOf(path)];
+  return (
+    <div class="settings">
+      {own && <p class="problem">{own}</p>}
+      {Object.entries(kind?.properties ?? {}).map(([name, each]) => {
+        const at = [...path, name];
+        const found = kindAt(editing.schema, at) ?? each;
+        if (!isTable(found)) return <Field key={name} path={at} editing={editing} />;
+        return (
+          <fieldset key={name}>
+            <legend>{name}</legend>
+            <p class="note">{found.description}</p>
+            <Things path={at} one={name === "node_pools" ? "part" : "window"} editing={editing} />
+          </fieldset>
+        );
+      })}
+    </div>
+  );
+}
+
+function Field({ path, editing }: { path: Path; editing: Editing }) {
+  const key = keyOf(path);
+  const kind = kindAt(editing.schema, path) ?? {};
+  const value = key in editing.drafts ? editing.drafts[key] : editing.saved[key];
+  const [typed, setTyped] = useState<string>();
+  const name = path[path.length - 1]!;
+  const error = editing.errors[key];
+  const id = `f-${path.join("-")}`;
+  const change = (text: string) => editing.set(path, text === "" ? (key in editing.saved ? null : undefined) : readValue(kind, text));
+  const choices = kind.enum ?? (kind.type === "boolean" ? ["true", "false"] : undefined);
+  const described = { "aria-describedby": `${id}-help`, "aria-invalid": Boolean(error), "aria-label": path.join(" ") };
+  return (
+    <div class="field">
+      <label for={id}>{name}</label>
+      {choices ? (
+        <select id={id} {...described} value={showValue(value)} onChange={(event) => change(event.currentTarget.value)}>
+          <option value="">not set</option>
+          {choices.map((one) => <option key={one} value={one}>{one}</option>)}
+        </select>
+      ) : (
+        <input id={id} type="text" {...described} placeholder="not set" value={typed ?? showValue(value)}
+          onInput={(event) => {
+            setTyped(event.currentTarget.value);
+            change(event.currentTarget.value);
+          }}
+          onBlur={() => setTyped(undefined)} />
+      )}
+      <p class="note" id={`${id}-help`}>
+        {error && <strong class="warning">{error} </strong>}
+        {kind.description}
+      </p>
+    </div>
+  );
+}
+
+function Change(props: { edit: SettingEdit; was: Value | undefined; onDrop: () => void }) {
+  const name = props.edit.path.join(" ");
+  const will = props.edit.value === null ? "taken out" : showValue(props.edit.value);
+  return (
+    <>
+      <strong>{name}</strong>: {showValue(props.was) || "not set"} → {will}{" "}
+      <button type="button" class="quiet" aria-label={`Drop the change of ${name}`} onClick={props.onDrop}>Drop</button>
+    </>
+  );
+}
+
+function Preview({ preview }: { preview: QuotaPreview }) {
+  return (
+    <div class="preview">
+      <h3>What the last week would have been</h3>
+      <p>{preview.sentence}</p>
+      {preview.by_project && <p>{preview.by_project}</p>}
+      {preview.warnings.map((one) => <p key={one} class="warning">{one}</p>)}
+      {preview.rows.length > 0 && (
+        <Table label="Waits by project" columns={["Project", { name: "Cells", isNumber: true }, { name: "Waited now", isNumber: true }, { name: "Waited then", isNumber: true }]}>
+          {preview.rows.map((one) => (
+            <tr key={one.project}>
+              <td>{one.project}</td>
+              <td class="number">{one.cells}</td>
+              <td class="number">{showDuration(one.waited_now_ms)}</td>
+              <td class="number">{showDuration(one.waited_then_ms)}</td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      {preview.diff && <pre class="diff">{preview.diff}</pre>}
+    </div>
+  );
+}
+
+function History(props: { log: QuotaLog; version: string; onMade: () => void }) {
+  const [said, setSaid] = useState<string[]>([]);
+  const undo = async () => {
+    try {
+      const answer = await ask<QuotasEdited | NotMade>("/quotas/undo", "POST", { version: props.version });
+      if (answer.kind === "quotas-edited") setSaid(["Undone.", ...answer.changes]);
+      else if (answer.kind === "quota-errors") setSaid(["Nothing was changed.", ...answer.errors.map((one) => one.sentence)]);
+      else setSaid([`Nothing was changed: ${answer.by} has changed the quota file in this moment.`]);
+    } catch (error) {
+      setSaid([error instanceof Error ? error.message : String(error)]);
+    }
+    props.onMade();
+  };
+  return (
+    <Section title="Who changed what">
+      <div class="act">
+        <button type="button" disabled={props.log.versions.length === 0} onClick={undo}>Undo the last change</button>
+        <span role="status">{said.join(" ")}</span>
+      </div>
+      {props.log.versions.length > 0 && (
+        <Table label="Versions of the quota file" columns={["When", "Who", "Why", "What"]}>
+          {props.log.versions.map((one) => (
+            <tr key={`${one.version}-${one.at_ms}`} class={one.is_in_force ? "mine" : ""}>
+              <td>{new Date(one.at_ms).toLocaleString()}</td>
+              <td>{one.by}</td>
+              <td class="reason">{one.why}</td>
+              <td class="reason">{one.changes.join("; ")}{one.is_in_force ? " (in force)" : ""}</td>
+            </tr>
+          ))}
+        </Table>
+      )}
+    </Section>
+  );
+}

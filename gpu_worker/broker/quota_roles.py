@@ -1,0 +1,143 @@
+"""What a lead may change of the quotas: what is inside their projects, and never so that these have more."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from bulletin.ids import ProjectId
+from bulletin.wire.messages.quota_edits import SettingError
+from gpu_worker.broker.identity import Person
+from gpu_worker.quotas import QuotaChange, Quotas
+from gpu_worker.quotas.quota_settings import PROJECT_SETTINGS
+from gpu_worker.scheduler.policy.class_hours import moments
+from gpu_worker.scheduler.policy.projects import Project, guarantees, in_force, show_gpus, usual
+
+#: Of their own project a lead sets what concerns nobody but its users.
+_OWN = ("user_limit", "default_qos")
+#: What stands between the name of a project and that of one inside it, which its lead may add.
+_MARKS = ("-", "_", ".", "/", ":")
+#: What a project has from the one that it is in, unless it says otherwise: in a lead's project no more than that has.
+_RULES = ("walltime", "gpus_per_cell", "qos")
+#: What keeps GPUs from others outside of the project stays with admins, who answer for those too.
+_OF_ADMINS = ("lending_limit", "keep_hot")
+
+
+def projects_led(person: Person, projects: Sequence[Project]) -> frozenset[ProjectId]:
+    """Find the projects of which a person is lead, by the hub's word, or because they name them."""
+    named = {one.id for one in projects if person.may_be_named_lead and person.user in one.leads}
+    return frozenset(named | ({one.id for one in projects} & set(person.leads)))
+
+
+def inside(led: Collection[ProjectId], projects: Sequence[Project]) -> frozenset[ProjectId]:
+    """Find the projects that are in one of these, on whatever level."""
+    parents = {one.id: one.parent for one in projects}
+    found = set()
+    for one in projects:
+        at, seen = one.parent, {one.id}
+        while at is not None and at not in seen:
+            if at in led:
+                found.add(one.id)
+            seen.add(at)
+            at = parents.get(at)
+    return frozenset(found)
+
+
+def refuse(person: Person, before: Quotas, after: Quotas, changes: Sequence[QuotaChange]) -> tuple[SettingError, ...]:
+    """Say which of the changes this person may not make, each at its setting; nothing of an admin's."""
+    if person.is_admin:
+        return ()
+    led = projects_led(person, before.projects)
+    return (*_strange(led, before, after, changes), *_gained(led, before, after), *_beyond(led, before, after))
+
+
+def _strange(
+    led: frozenset[ProjectId], before: Quotas, after: Quotas, changes: Sequence[QuotaChange]
+) -> Iterator[SettingError]:
+    """Find changes of what is not inside the person's projects, and those that only admins make."""
+    was, will = inside(led, before.projects), inside(led, after.projects)
+    there_before = {one.id for one in before.projects}
+    there_after = {one.id: one for one in after.projects}
+    for change in changes:
+        name = ProjectId(change.name)
+        path = ("projects", change.name, *([change.field] if change.field else []))
+        if change.what != "project":
+            table = {"node pool": "node_pools", "price": "prices", "reservation": "reservations"}.get(change.what)
+            path = (table or change.what, *([change.name] if change.name else []))
+            yield SettingError(path=path, sentence=f"Only an admin changes this: {change}.")
+        elif name in led and name not in was:
+            if change.field not in _OWN:
+                mine = " and ".join(_OWN)
+                sentence = f"You are lead of {name!r}: of itself you set {mine}. An admin changes the rest."
+                yield SettingError(path=path, sentence=sentence)
+        elif name not in there_before and not any(name.startswith(f"{one}{mark}") for one in led for mark in _MARKS):
+            sentence = (
+                f"A project that you add has the name of yours before its own, as in '{min(led, default='')}-{name}': "
+                "any other may be somebody else's group. Ask an admin."
+            )
+            yield SettingError(path=path, sentence=sentence)
+        elif (name in there_before and name not in was) or (name in there_after and name not in will):
+            names = ", ".join(map(repr, sorted(led)))
+            yield SettingError(path=path, sentence=f"{name!r} is not inside a project that you lead: {names}.")
+        elif change.field in _OF_ADMINS or (not change.field and name in there_after and _sets(there_after[name])):
+            words = " and ".join(_OF_ADMINS)
+            sentence = f"Only an admin sets {words}: they keep GPUs from others, also outside of your project."
+            yield SettingError(path=path, sentence=sentence)
+
+
+def _sets(project: Project) -> bool:
+    return project.lending_limit_milli is not None or project.keep_hot_ms is not None
+
+
+def _gained(led: frozenset[ProjectId], before: Quotas, after: Quotas) -> Iterator[SettingError]:
+    """Find projects of the person that would be guaranteed more than before, at any time or in any node pool."""
+    windows = [window for project in (*before.projects, *after.projects) for window in project.windows]
+    measures = [usual, *(in_force(at_ms) for at_ms in moments(windows))]
+    pools = sorted({pool for project in after.projects for pool, _ in project.pool_guarantees})
+    measures += [_in_pool(pool) for pool in pools]
+    for project in sorted(led):
+        for own in measures:
+            had, has = (guarantees(quotas.projects, own).get(project, 0) for quotas in (before, after))
+            if has > had:
+                sentence = (
+                    f"Inside {project!r} {show_gpus(has)} would be guaranteed, and it has {show_gpus(had)}. Lower some "
+                    "guarantee inside it, or ask an admin for more."
+                )
+                yield SettingError(path=("projects", project), sentence=sentence)
+                break
+
+
+def _beyond(led: frozenset[ProjectId], before: Quotas, after: Quotas) -> Iterator[SettingError]:
+    """Find projects whose cells might have more than those of the person's project that they are in."""
+    was, will = ({one.id: one for one in quotas.projects} for quotas in (before, after))
+    for name in sorted(inside(led, after.projects)):
+        for setting in PROJECT_SETTINGS:
+            if setting.name not in _RULES:
+                continue
+            has = _rule(will, name, setting.field)
+            if name in was and has == _rule(was, name, setting.field):
+                continue
+            at = will[name].parent
+            while at is not None and at not in led:
+                at = will[at].parent
+            most = _rule(will, at, setting.field) if at is not None else None
+            is_more = has is None or (not set(has) <= set(most) if isinstance(most, tuple) else has > most)
+            if most is not None and is_more:
+                sentence = (
+                    f"{setting.name} of {name!r} would be {setting.kind.show(has)}, and {at!r} has "
+                    f"{setting.kind.show(most)}. Write no more than that, or ask an admin."
+                )
+                yield SettingError(path=("projects", name, setting.name), sentence=sentence)
+
+
+def _rule(projects: Mapping[ProjectId, Project], name: ProjectId, field: str) -> Any:
+    """Find what holds for the cells of a project: its own, or that of the nearest that it is in; None is no rule."""
+    at: ProjectId | None = name
+    while at is not None:
+        value = getattr(projects[at], field)
+        if value is not None:
+            return value
+        at = projects[at].parent
+    return None
+
+
+def _in_pool(pool: str) -> Callable[[Project], int]:
+    return lambda project: dict(project.pool_guarantees).get(pool, 0)

@@ -1,0 +1,200 @@
+"""*Quotas* in a browser: a lead and an admin change quotas as forms, see what a change would do, and take it back."""
+
+import re
+import time
+import urllib.error
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.acceptance.conftest import tab
+from tests.acceptance.hub import CONFIG, START_S, Hub
+
+pytestmark = pytest.mark.browser
+
+TEXT = """\
+# of the faculty
+[projects.course]  # Lea's
+guaranteed = 1
+limit = 2
+leads = ["lea"]
+
+[projects.course-a]
+parent = "course"
+limit = 2  # for now
+
+[projects.rivals]
+weight = 3
+"""
+_CONFIG = """\
+import os
+import bulletin_spawner.setup as setup
+
+test = {{"groups": ["all"], "pool_args": ["--slots=1", "--device=cpu", "--Pool.quota_file={file}"]}}
+setup.configure = lambda c, real=setup.configure, **given: real(c, **(given | test))
+load_subconfig({config!r})
+c = get_config()
+c.JupyterHub.load_groups = {{"all": {{"users": ["lea", "sam"]}}}}
+c.JupyterHub.services.append({{"name": "test", "api_token": os.environ["BULLETIN_TEST_TOKEN"]}})
+c.JupyterHub.load_roles.append({{"name": "test", "services": ["test"],
+    "scopes": ["admin:users", "tokens", "access:services", "shutdown"]}})
+"""
+
+
+class Faculty:
+    """A hub whose pool has a quota file, and browsers in which people look at it."""
+
+    def __init__(self, hub: Hub, file: Path, browser: Browser) -> None:
+        self.hub, self.file, self._browser = hub, file, browser
+
+    def open(self, user: str) -> Page:
+        """The page of quotas, as this user sees it."""
+        page = self._browser.new_context(viewport={"width": 1280, "height": 1500}).new_page()
+        page.goto(f"{self.hub.address}/hub/login?next=%2Fhub%2Fhome")
+        password = (self.hub.run / ("admin-password" if user == "admin" else "password")).read_text()
+        page.fill("#username_input", user)
+        page.fill("#password_input", password)
+        page.click("#login_submit")
+        page.wait_for_url("**/hub/home")  # no server of theirs is started
+        page.goto(f"{self.hub.address}/services/bulletin/")
+        expect(page.get_by_role("heading", name="GPU pool")).to_be_visible()
+        page.goto(f"{self.hub.address}/services/bulletin/quotas")
+        return page
+
+    def limit(self, user: str = "admin") -> int | None:
+        """What the scheduler has, by the API, once its service is up."""
+        deadline = time.monotonic() + START_S
+        while True:
+            try:
+                return self._ask_limit(user)
+            except urllib.error.HTTPError as error:
+                error.close()
+                if error.code != 503 or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.25)  # the one way to learn that it is up is to ask
+
+    def _ask_limit(self, user: str) -> int | None:
+        found: int | None = self.hub.api(
+            "GET", "/projects/course-a", token=self.hub.token_of(user), base="/services/bulletin/api/v1"
+        )["standing"]["limit_milli"]
+        return found
+
+
+@pytest.fixture(scope="module")
+def faculty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faculty]:
+    folder = tmp_path_factory.mktemp("faculty")
+    file = folder / "quotas.toml"
+    file.write_text(TEXT)
+    hub = Hub(folder, _CONFIG.format(file=file, config=str(CONFIG)))
+    with tab(1280, 1500) as page:
+        try:
+            hub.start()
+            assert page.context.browser is not None
+            expect.set_options(timeout=30_000)
+            yield Faculty(hub, file, page.context.browser)
+        finally:
+            hub.stop()
+
+
+@pytest.fixture(autouse=True)
+def as_written(faculty: Faculty) -> None:
+    faculty.file.write_text(TEXT)
+
+
+def opened(page: Page, project: str) -> None:
+    """Open the settings of a project."""
+    summary = page.locator("summary", has_text=re.compile(f"^{project}$"))
+    expect(summary).to_be_visible()
+    summary.click()
+
+
+def test_a_lead_previews_saves_and_undoes(faculty: Faculty) -> None:
+    page = faculty.open("lea")
+    expect(page.get_by_role("link", name="Quotas")).to_be_visible()
+    opened(page, "course-a")
+    expect(page.locator("summary", has_text="rivals")).to_have_count(0)
+    field = page.get_by_label("projects course-a limit", exact=True)
+    expect(field).to_have_value("2")
+    expect(page.locator(".field", has=field)).to_contain_text("What all its cells together never exceed.")
+    field.fill("1")
+    expect(page.get_by_role("heading", name="1 change")).to_be_visible()
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_text("No cell ran in the last 7 days")).to_be_visible()
+    assert faculty.file.read_text() == TEXT
+    page.get_by_label("Why").fill("the exam")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("limit of project 'course-a': 2 GPUs -> 1 GPU").first).to_be_visible()
+    assert faculty.file.read_text() == TEXT.replace("limit = 2  # for now", "limit = 1  # for now")
+    row = page.get_by_role("row").filter(has_text="the exam")
+    expect(row).to_contain_text("lea")
+    expect(row).to_contain_text("(in force)")
+    page.get_by_role("button", name="Undo the last change").click()
+    expect(page.get_by_text("Undone.")).to_be_visible()
+    assert faculty.file.read_text() == TEXT
+
+
+def test_a_wrong_value_is_refused_at_its_field(faculty: Faculty) -> None:
+    page = faculty.open("lea")
+    opened(page, "course-a")
+    page.get_by_label("projects course-a guaranteed", exact=True).fill("2")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("Inside 'course' 2 GPUs would be guaranteed").first).to_be_visible()
+    page.get_by_role("button", name="Discard").click()
+    field = page.get_by_label("projects course-a limit", exact=True)
+    field.fill("many")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator(".field", has=field)).to_contain_text("Write a number of GPUs")
+    expect(field).to_have_attribute("aria-invalid", "true")
+    assert faculty.file.read_text() == TEXT
+
+
+def test_two_admins_at_once_lose_nothing(faculty: Faculty) -> None:
+    first, second = faculty.open("admin"), faculty.open("admin")
+    for page in (first, second):
+        opened(page, "rivals")
+    first.get_by_label("projects rivals weight", exact=True).fill("5")
+    second.get_by_label("projects rivals limit", exact=True).fill("4")
+    first.get_by_role("button", name="Save", exact=True).click()
+    expect(first.get_by_text("weight of project 'rivals': 3 -> 5").first).to_be_visible()
+    second.get_by_role("button", name="Save", exact=True).click()
+    expect(second.get_by_text("admin has changed the quota file since")).to_be_visible()
+    expect(second.get_by_text("weight of project 'rivals': 3 -> 5").first).to_be_visible()
+    expect(second.get_by_label("projects rivals limit", exact=True)).to_have_value("4")
+    second.get_by_role("button", name="Save on top of the new version").click()
+    expect(second.get_by_text("limit of project 'rivals': unlimited -> 4 GPUs").first).to_be_visible()
+    assert faculty.file.read_text() == TEXT.replace("weight = 3\n", "weight = 5\nlimit = 4\n")
+
+
+def test_a_reservation_is_added_in_a_form_and_taken_out(faculty: Faculty) -> None:
+    page = faculty.open("admin")
+    page.get_by_label("New reservation").fill("exam")
+    page.get_by_role("button", name="Add reservation").click()
+    values = {"project": "course", "gpus": "1", "from": "2036-12-01T10:00", "until": "2036-12-01T12:00"}
+    for name, value in {**values, "time_zone": "Europe/Berlin"}.items():
+        page.get_by_label(f"reservations exam {name}", exact=True).fill(value)
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("In force.")).to_be_visible()
+    assert '[reservations.exam]\nproject = "course"\ngpus = 1\n' in faculty.file.read_text()
+    page.get_by_role("button", name="Take out exam").click()
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("reservation 'exam' removed").first).to_be_visible()
+    assert faculty.file.read_text().rstrip() == TEXT.rstrip()
+
+
+def test_who_is_neither_sees_no_quotas(faculty: Faculty) -> None:
+    page = faculty.open("sam")
+    expect(page.get_by_text("This is for leads of projects and admins of the pool.").first).to_be_visible()
+    expect(page.get_by_role("link", name="Quotas")).to_have_count(0)
+
+
+def test_a_broker_that_is_started_again_has_what_was_saved(faculty: Faculty) -> None:
+    page = faculty.open("admin")
+    opened(page, "course-a")
+    page.get_by_label("projects course-a limit", exact=True).fill("1")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("In force.")).to_be_visible()
+    faculty.hub.stop()
+    faculty.hub.start()
+    assert faculty.limit() == 1000

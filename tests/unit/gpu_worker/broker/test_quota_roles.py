@@ -1,0 +1,162 @@
+"""What a lead may change: inside their project all that takes nothing from others; every way to more is tried."""
+
+from pathlib import Path
+
+import pytest
+
+from bulletin.ids import UserName
+from bulletin.wire.messages.quota_edits import (
+    AskQuotaFile,
+    AskQuotaLog,
+    EditQuotas,
+    QuotaErrors,
+    QuotasEdited,
+    SettingEdit,
+    SettingValue,
+    UndoQuotas,
+)
+from gpu_worker.broker.identity import Person
+from tests.unit.gpu_worker.broker.broker_parts import ADMIN, BrokerParts
+
+TEXT = """\
+[projects.faculty]
+guaranteed = 8
+
+[projects.course]  # of Lea
+parent = "faculty"
+guaranteed = 4
+limit = 6
+walltime = "2 h"
+qos = ["interactive", "batch"]
+leads = ["lea"]
+node_pools = { h100 = 2 }
+
+[projects.course-a]
+parent = "course"
+guaranteed = 2
+
+[projects.course-b]
+parent = "course"
+
+[projects.rivals]  # the secret ones
+parent = "faculty"
+guaranteed = 2
+
+[node_pools.h100]
+gpu = "H100"
+"""
+LEA = Person(user=UserName("lea"), groups=("course",), may_be_named_lead=True)
+
+
+@pytest.fixture
+def file(broker: BrokerParts, tmp_path: Path) -> Path:
+    path = tmp_path / "quotas.toml"
+    path.write_text(TEXT)
+    broker.use_quota_file(path)
+    return path
+
+
+def edit(*settings: tuple[str, str, SettingValue]) -> EditQuotas:
+    return EditQuotas(edits=tuple(SettingEdit(("projects", *key.split("/"), name), v) for key, name, v in settings))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        [("course-b", "guaranteed", 2)],
+        [("course-a", "guaranteed", 1), ("course-b", "guaranteed", 3)],
+        [("course-a", "weight", 5), ("course-b", "limit", 1)],
+        [("course-b", "walltime", "1 h"), ("course-b", "qos", ("batch",))],
+        [("course-c", "parent", "course"), ("course-c", "user_limit", 1)],
+        [("course", "user_limit", 1), ("course", "default_qos", "batch")],
+        [("course-b", "parent", "course-a")],
+        [("course-a/node_pools", "h100", 2)],
+        [("course-b", "leads", ("bob",))],
+    ],
+    ids=str,
+)
+def test_a_lead_changes_what_is_inside(broker: BrokerParts, file: Path, settings: list) -> None:
+    done = broker.ask(LEA, edit(*settings))
+    assert isinstance(done, QuotasEdited), done
+    assert "secret" not in done.diff
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ([("course", "guaranteed", 5)], "of itself you set user_limit and default_qos"),
+        ([("course", "limit", 99)], "An admin changes the rest"),
+        ([("course", "leads", ("lea", "bob"))], "An admin changes the rest"),
+        ([("course", "parent", None)], "An admin changes the rest"),
+        ([("rivals", "guaranteed", 0)], "'rivals' is not inside a project that you lead: 'course'"),
+        ([("faculty", "guaranteed", 1)], "is not inside"),
+        ([("course-b", "guaranteed", 3)], "Inside 'course' 5 GPUs would be guaranteed, and it has 4 GPUs"),
+        ([("course-a/node_pools", "h100", 2), ("course-b/node_pools", "h100", 1)], "3 GPUs would be guaranteed"),
+        ([("course-b", "walltime", "4 h")], "walltime of 'course-b' would be 4 h, and 'course' has 2 h"),
+        (
+            [("course-b", "qos", ("long",))],
+            "qos of 'course-b' would be 'long', and 'course' has 'interactive', 'batch'",
+        ),
+        ([("course-b", "lending_limit", 0)], "Only an admin sets lending_limit and keep_hot"),
+        ([("course-b", "keep_hot", "1 h")], "Only an admin sets lending_limit and keep_hot"),
+        ([("course-c", "parent", "course"), ("course-c", "keep_hot", "1 h")], "Only an admin sets"),
+        ([("physics", "parent", "course"), ("physics", "limit", 0)], "may be somebody else's group"),
+        ([("course-b", "parent", "faculty")], "is not inside a project that you lead"),
+        ([("course-b", "parent", None), ("course-b", "weight", 3)], "not inside"),
+        ([("course-d", "weight", 9)], "is not inside a project that you lead"),
+    ],
+    ids=str,
+)
+def test_a_lead_gets_no_more_and_touches_nobody_else(
+    broker: BrokerParts, file: Path, settings: list, said: str
+) -> None:
+    if settings == [("course-b", "parent", None), ("course-b", "weight", 3)]:
+        settings = [("course-b", "parent", "rivals"), ("course-b", "weight", 3)]
+    found = broker.ask(LEA, edit(*settings))
+    assert isinstance(found, QuotaErrors), found
+    assert said in " ".join(one.sentence for one in found.errors)
+    assert file.read_text() == TEXT
+
+
+def test_class_hours_give_no_more_than_the_project_has_at_that_hour(broker: BrokerParts, file: Path) -> None:
+    hours = {"days": ("Mon",), "from": "10:00", "until": "12:00", "time_zone": "Europe/Berlin"}
+
+    def lecture(guaranteed: int, project: str) -> EditQuotas:
+        settings = {**hours, "guaranteed": guaranteed}
+        return edit(*((f"{project}/class_hours/lecture", name, value) for name, value in settings.items()))
+
+    assert "Inside 'course' 5 GPUs" in broker.ask(LEA, lecture(3, "course-b")).errors[0].sentence
+    assert isinstance(broker.ask(LEA, lecture(2, "course-b")), QuotasEdited)
+
+
+def test_other_tables_are_an_admins(broker: BrokerParts, file: Path) -> None:
+    for path, value in (
+        (("qos", "interactive", "walltime"), "9 h"),
+        (("prices", "H100"), 0.1),
+        (("scheduler", "look_ahead"), 1),
+        (("node_pools", "h100", "gpu"), "A100"),
+    ):
+        found = broker.ask(LEA, EditQuotas(edits=(SettingEdit(path, value),)))
+        assert (found.errors[0].path[0], "Only an admin changes this" in found.errors[0].sentence) == (path[0], True)
+
+
+def test_a_lead_sees_their_own_part_and_needs_a_token_that_may(broker: BrokerParts, file: Path) -> None:
+    seen = broker.ask(LEA, AskQuotaFile())
+    assert (seen.text, seen.projects) == ("", ("course", "course-a", "course-b"))
+    assert {one.path[1] for one in seen.settings} == {"course", "course-a", "course-b"}
+    of_server = Person(user=UserName("lea"), groups=("course",))
+    for asked in (AskQuotaFile(), AskQuotaLog(), edit(("course-b", "weight", 2)), UndoQuotas()):
+        assert "admin" in broker.refusal(of_server, asked)
+
+
+def test_a_lead_undoes_their_own_and_not_an_admins(broker: BrokerParts, file: Path) -> None:
+    broker.ask(ADMIN, edit(("rivals", "guaranteed", 1)))
+    found = broker.ask(LEA, UndoQuotas())
+    assert (isinstance(found, QuotaErrors), "rivals" in file.read_text()) == (True, True)
+    assert broker.ask(LEA, AskQuotaLog()).versions == ()
+    before = file.read_text()
+    assert isinstance(broker.ask(LEA, edit(("course-b", "weight", 2))), QuotasEdited)
+    (version,) = broker.ask(LEA, AskQuotaLog()).versions
+    assert (version.by, version.changes) == ("lea", ("weight of project 'course-b': 1 -> 2",))
+    assert isinstance(broker.ask(LEA, UndoQuotas()), QuotasEdited)
+    assert file.read_text() == before
