@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bulletin.ids import UserName
+from bulletin.ids import ProjectId, UserName
 from bulletin.wire.messages.quota_edits import (
     AskQuotaFile,
     AskQuotaLog,
@@ -16,6 +16,7 @@ from bulletin.wire.messages.quota_edits import (
     UndoQuotas,
 )
 from gpu_worker.broker.identity import Person
+from gpu_worker.broker.known_ids import is_led
 from tests.unit.gpu_worker.broker.broker_parts import ADMIN, BrokerParts
 
 TEXT = """\
@@ -160,3 +161,11 @@ def test_a_lead_undoes_their_own_and_not_an_admins(broker: BrokerParts, file: Pa
     assert (version.by, version.changes) == ("lea", ("weight of project 'course-b': 1 -> 2",))
     assert isinstance(broker.ask(LEA, UndoQuotas()), QuotasEdited)
     assert file.read_text() == before
+
+
+def test_a_named_lead_leads_at_the_command_line_too(broker: BrokerParts, file: Path) -> None:
+    state, bob = broker.shell.scheduler.state, Person(user=UserName("bob"), may_be_named_lead=True)
+    led = [one for one in ("faculty", "course", "course-a", "rivals") if is_led(state, LEA, ProjectId(one))]
+    assert led == ["course", "course-a"]
+    assert not is_led(state, bob, ProjectId("course"))
+    assert not is_led(state, Person(user=UserName("lea")), ProjectId("course"))
