@@ -153,7 +153,10 @@ class AgentSide:
         return say.FolderProbe(path=folder, token=f".bulletin-{run.cell[:16]}")
 
     def on_folder_message(self, message: say.FromFolder, blobs: tuple[Blob, ...]) -> None:
-        """Answer what is asked of a folder of the notebook; remember those of which there is nothing to find."""
+        """Answer what is asked of a folder or library of the notebook; remember what was found."""
+        if isinstance(message, say.EnvironmentFound):
+            self.differences += message.sentences
+            return
         if isinstance(message, say.FolderFound):
             self._folders.add(message.root)
         self._act(AnswerFolder(message, blobs))

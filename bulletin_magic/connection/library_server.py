@@ -50,14 +50,14 @@ class LibraryServer:
         """Do what is asked, and return the answer. A problem is a sentence in it."""
         try:
             if isinstance(message, FindLibrary):
-                return self._find(message)
+                return self._offer(message)
             return self._fetch(message)
         except ValueError as error:  # PathEscapes, or metadata that cannot be read
             return FolderReply(number=message.number, problem=str(error)), ()
         except OSError as error:
             return FolderReply(number=message.number, problem=f"{error.strerror or error}"), ()
 
-    def _find(self, message: FindLibrary) -> tuple[FolderReply, Sequence[Blob]]:
+    def _offer(self, message: FindLibrary) -> tuple[FolderReply, Sequence[Blob]]:
         names = [message.library] if message.library else list(_libraries_with(message.module))[:_MOST_FOUND]
         found: list[Library] = []
         for name in names:

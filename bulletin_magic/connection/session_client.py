@@ -208,6 +208,9 @@ class SessionClient:
 
     def _from_agent(self, message: say.AgentToKernel, blobs: tuple[Blob, ...]) -> None:
         run = self._run
+        if isinstance(message, say.FromFolder):
+            self._agent.on_folder_message(message, blobs)
+            return
         match message:
             case say.Attached(lease=lease):
                 if self._agent.on_attached(lease, self._now_ms) and run is not None:
@@ -235,18 +238,6 @@ class SessionClient:
             case say.Pong():
                 if run is not None and run.is_under_way and self._agent.is_attached:
                     run.is_taken = True
-            case say.EnvironmentFound(sentences=sentences):
-                self._agent.differences += sentences
-            case (
-                say.FolderFound()
-                | say.ListFolder()
-                | say.FetchFile()
-                | say.StoreFile()
-                | say.ChangeFolder()
-                | say.FindLibrary()
-                | say.FetchLibrary()
-            ):
-                self._agent.on_folder_message(message, blobs)
             case say.Output(late=True):
                 self._agent.on_late_output(message, blobs)
             case say.Chunk() | say.Took() | say.Output() | say.Asked() | say.Ended():

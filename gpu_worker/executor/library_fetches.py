@@ -46,14 +46,14 @@ class LibraryFetches:
         """
         sentences = []
         for module in modules:
-            libraries = self._find(module)
+            libraries = self._gather(module)
             if libraries:
                 size = sum(self._fetch(library) for library in libraries)
                 sentences.append(_say(module, libraries, size))
         return sentences
 
-    def _find(self, module: str) -> list[Library]:
-        """Find what is to come for a module; nothing where it cannot, and then `problems` says why."""
+    def _gather(self, module: str) -> list[Library]:
+        """Gather what is to come for a module; nothing where it cannot, and then `problems` says why."""
         found = {one.name: one for one in self._ask(FindLibrary(number=0, module=module, platform=platform()))}
         waiting = [name for one in found.values() for name in one.requires]
         while waiting and len(found) <= _MOST_LIBRARIES:
