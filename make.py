@@ -175,8 +175,20 @@ def install_proxy() -> None:
     stamp, now = HERE / "node_modules" / ".installed", digest(HERE / "package-lock.json")
     if stamp.exists() and stamp.read_text() == now:
         return
-    say("installing the hub's proxy, and what builds the extension of JupyterLab, into node_modules")
+    say("installing the hub's proxy, and what builds its pages and the extension of JupyterLab, into node_modules")
     do("npm", "ci", "--no-audit", "--no-fund", "--loglevel=error", stdout=subprocess.DEVNULL)
+    stamp.write_text(now)
+
+
+def build_pages() -> None:
+    """Build the pages of the hub's service by npm, where their sources have changed."""
+    source, built = HERE / "frontend" / "pages", HERE / "bulletin_spawner" / "service" / "static" / "built"
+    files = sorted(path for path in source.rglob("*") if path.is_file() and "node_modules" not in path.parts)
+    stamp, now = built / ".built", digest(HERE / "package-lock.json", *files)
+    if stamp.exists() and stamp.read_text() == now:
+        return
+    say("building the hub's pages")
+    do("npm", "run", "--silent", "--workspace", "frontend/pages", "build")
     stamp.write_text(now)
 
 
@@ -251,6 +263,7 @@ def run(_: list[str]) -> None:
     """Start the hub, say where it is, and stop it with everything it started at Ctrl-C."""
     install("run")
     install_proxy()
+    build_pages()
     try:
         build_lab()
     except Problem as problem:
@@ -349,6 +362,7 @@ def test(arguments: list[str]) -> None:
     install_chromium()
     install("test")
     install_proxy()
+    build_pages()
     build_lab()
     install_torch()
     lint()
@@ -414,6 +428,7 @@ def pictures(_: list[str]) -> None:
     install_chromium()
     install("test")
     install_proxy()
+    build_pages()
     build_lab()
     do(PYTHON, "-m", "pytest", "-m", "browser", "tests/acceptance", env={**os.environ, "BULLETIN_SCREENSHOTS": "1"})
 

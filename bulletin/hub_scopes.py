@@ -11,6 +11,10 @@ SERVICE = "bulletin"
 ACCESS_SCOPE = f"access:services!service={SERVICE}"
 #: Who sees everybody's names, and may do to others' cells and to nodes what an admin of the hub may.
 MANAGE_SCOPE = "custom:bulletin:manage"
+#: Who sees all of a project and of what is in it, and may cancel, hold and put first there. With `!group=NAME` it is of
+#: that project alone, without a filter of all those that their user is in.
+LEAD_SCOPE = "custom:bulletin:lead"
+_OF_GROUP = f"{LEAD_SCOPE}!group="
 #: JupyterHub's own, by which programs read what a hub counts; with ACCESS_SCOPE, also what the pool does.
 METRICS_SCOPE = "read:metrics"
 #: What the hub gives to its admins, and puts into the tokens that they ask it for and into no server's. By itself it
@@ -23,6 +27,12 @@ READ_USERS_SCOPE = "read:users:name"
 def may_read_metrics(scopes: Collection[str], *, is_hub_admin: bool) -> bool:
     """Whether a token may read what is counted of all projects."""
     return METRICS_SCOPE in scopes or may_manage(scopes, is_hub_admin=is_hub_admin)
+
+
+def led_projects(scopes: Collection[str], groups: Collection[str]) -> tuple[str, ...]:
+    """List the projects that a token's user leads, by its scopes; each with all that is in it."""
+    named = {scope.removeprefix(_OF_GROUP) for scope in scopes if scope.startswith(_OF_GROUP)}
+    return tuple(sorted(named | (set(groups) if LEAD_SCOPE in scopes else set())))
 
 
 def may_manage(scopes: Collection[str], *, is_hub_admin: bool) -> bool:

@@ -17,7 +17,8 @@ import bulletin
 from bulletin.errors import MalformedMessage, NotDone
 from bulletin.ids import KernelId
 from bulletin.wire.channel import CONTROL_LIMIT, connect
-from bulletin.wire.console import Cancel, Cancelled, FromClient, ToClient
+from bulletin.wire.clients import FromClient, ToClient
+from bulletin.wire.console import Cancel, Cancelled
 from bulletin.wire.frames import Unpacker, pack
 from bulletin.wire.messages import PROTOCOL, CellNote, Find, Found, Hello, Refusal, Unknown, Welcome
 from bulletin.wire.messages.own_cells import AskOwn, OwnReport

@@ -19,6 +19,7 @@ from bulletin.errors import BadConfig
 from bulletin.hub_scopes import (
     ACCESS_SCOPE,
     ADMIN_PAGE_SCOPE,
+    LEAD_SCOPE,
     MANAGE_SCOPE,
     METRICS_SCOPE,
     READ_USERS_SCOPE,
@@ -114,7 +115,7 @@ def configure(
         "timeout": START_S,
         "oauth_no_confirm": True,
         # Of its reader: manager or admin, or neither.
-        "oauth_client_allowed_scopes": [MANAGE_SCOPE, ADMIN_PAGE_SCOPE, "read:users!user"],
+        "oauth_client_allowed_scopes": [MANAGE_SCOPE, LEAD_SCOPE, ADMIN_PAGE_SCOPE, "read:users!user"],
     }
     if api_token is not None:
         service["api_token"] = api_token
@@ -122,6 +123,7 @@ def configure(
     c.JupyterHub.custom_scopes = {
         **_configured(c.JupyterHub, "custom_scopes", {}),
         MANAGE_SCOPE: {"description": "Manage the GPU pool and see who uses it"},
+        LEAD_SCOPE: {"description": "Lead projects of the GPU pool: see who uses them, cancel, hold and put first"},
     }
     c.JupyterHub.load_roles = [
         *_roles(_configured(c.JupyterHub, "load_roles", []), groups, managers),
@@ -130,7 +132,7 @@ def configure(
     if groups is None:
         c.JupyterHub.extra_user_scopes = {*_configured(c.JupyterHub, "extra_user_scopes", set()), ACCESS_SCOPE}
 
-    own = [ACCESS_SCOPE, *([MANAGE_SCOPE, ADMIN_PAGE_SCOPE] if manage_from_servers else [])]
+    own = [ACCESS_SCOPE, *([MANAGE_SCOPE, LEAD_SCOPE, ADMIN_PAGE_SCOPE] if manage_from_servers else [])]
     c.Spawner.server_token_scopes = _server_token_scopes(_configured(c.Spawner, "server_token_scopes", []), own)
     c.BulletinMixin.pool_folder = str(folder)
     c.JupyterHub.spawner_class = with_bulletin(_spawner_class(_configured(c.JupyterHub, "spawner_class", "default")))

@@ -16,12 +16,10 @@ from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, SlotId, UserName
 from bulletin.wire.messages import (
     TEXT_LIMIT,
     Duration,
-    FromKernel,
     Malformed,
     Message,
     Name,
     Refusal,
-    ToKernel,
     Unknown,
     Welcome,
 )
@@ -389,6 +387,3 @@ Report = (
     | MetricsReport
 )
 ToConsole = Report | Demand | OwnReport | Welcome | Refusal | Unknown | Malformed
-#: All that comes in at the kernels' door, and all that goes out.
-FromClient = FromKernel | FromConsole
-ToClient = ToKernel | ToConsole

@@ -76,7 +76,7 @@ def is_answering(connection: Connection) -> bool:
         probe = channel.connect(
             context.socket(zmq.DEALER), connection.address, connection.public_key, channel.CONTROL_LIMIT
         )
-        probe.send_multipart(pack(Ping()))
+        channel.send(probe, connection.address, pack(Ping()))
         return bool(probe.poll(_ANSWER_MS))
     finally:
         context.destroy(linger=0)

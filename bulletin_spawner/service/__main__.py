@@ -62,6 +62,7 @@ async def _serve(folder: Path, command: list[str] | None) -> None:
     settings = settings_from_environment()
     with (
         closing(BrokerClient(folder, settings.api_token)) as broker,
+        closing(BrokerClient(folder, settings.api_token)) as finder,
         _stop_signals(ends_with_parent=command is None) as stop,
     ):
         async with PoolProcess(command) if command is not None else nullcontext():
@@ -70,7 +71,7 @@ async def _serve(folder: Path, command: list[str] | None) -> None:
             address = urlsplit(settings.url)
             host, port = address.hostname or "127.0.0.1", address.port or 80
             await _wait_until_alone(host, port)
-            server = listen(make_app(settings, broker), port, host)
+            server = listen(make_app(settings, broker, finder), port, host)
             log.info("serving %s", settings.prefix)
             await stop.wait()
             server.stop()

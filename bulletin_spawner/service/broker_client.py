@@ -13,7 +13,8 @@ import bulletin
 from bulletin.errors import BadConfig, MalformedMessage, NoPool
 from bulletin.ids import KernelId
 from bulletin.wire.channel import CONTROL_LIMIT, connect
-from bulletin.wire.console import AskMetrics, FromClient, MetricsReport, ToClient
+from bulletin.wire.clients import FromClient, ToClient
+from bulletin.wire.console import AskMetrics, MetricsReport
 from bulletin.wire.frames import Unpacker, pack
 from bulletin.wire.keys import Connection, read_private, read_public
 from bulletin.wire.messages import (
@@ -26,8 +27,11 @@ from bulletin.wire.messages import (
     Unknown,
     Welcome,
 )
+from bulletin.wire.page_requests import FromPage
+from bulletin_spawner.service.api_problems import refused
 
 Answer = TypeVar("Answer", Picture, MetricsReport)
+Asked = TypeVar("Asked")
 _ANSWER_S = 3.0
 #: Many pages ask; the broker is asked this often at most.
 _FRESH_S = 0.5
@@ -67,12 +71,39 @@ class BrokerClient:
         async with self._asking:
             return (await self._fetch(AskMetrics(), MetricsReport)).text
 
+    async def ask(self, question: FromPage, kind: type[Asked]) -> Asked:
+        """Ask anything that the pages may, and return the answer if it is of this kind.
+
+        Raises
+        ------
+        NoPool
+            If the pool is not up, does not answer, or does not know us.
+        ApiRefused
+            With the broker's own sentence, where it says no.
+        """
+        async with self._asking:
+            message = await self._exchange(question)
+        if isinstance(message, Refusal):
+            raise refused(message)
+        if not isinstance(message, kind):
+            self._drop()
+            raise NoPool("The pool answered something else than it was asked.", _advice(message))
+        return message
+
     def close(self) -> None:
         """Disconnect for good: nothing can be asked any more."""
         self._drop()
         self._context.term()
 
     async def _fetch(self, question: Look | AskMetrics, kind: type[Answer]) -> Answer:
+        """Ask, and hold what comes to what was asked for. Raises NoPool."""
+        message = await self._exchange(question)
+        if not isinstance(message, kind):
+            self._drop()
+            raise NoPool("The pool answered something else than it was asked.", _advice(message))
+        return message
+
+    async def _exchange(self, question: FromClient) -> ToClient:
         """Ask over the link, which is made where there is none, or where the broker was restarted. Raises NoPool."""
         try:
             async with asyncio.timeout(_ANSWER_S):
@@ -90,9 +121,6 @@ class BrokerClient:
         except (BadConfig, MalformedMessage, zmq.ZMQError) as error:
             self._drop()
             raise NoPool(f"The pool cannot be asked: {error}.", "Look into the hub's log.") from error
-        if not isinstance(message, kind):
-            self._drop()
-            raise NoPool("The pool answered something else than it was asked.", _advice(message))
         return message
 
     async def _introduce(self) -> None:
@@ -127,8 +155,10 @@ class BrokerClient:
     async def _ask(self, message: FromClient) -> ToClient:
         assert self._socket is not None
         await self._socket.send_multipart(pack(message))
-        answer, _ = self._unpacker.unpack(await self._socket.recv_multipart())
-        return answer
+        while True:
+            answer, _ = self._unpacker.unpack(await self._socket.recv_multipart())
+            if not isinstance(answer, Welcome) or isinstance(message, Hello):  # said again where slots are renamed
+                return answer
 
     def _drop(self) -> None:
         if self._socket is not None:

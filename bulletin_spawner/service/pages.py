@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from bulletin.ids import UserName
 from bulletin.pool_words import (
     describe_absence,
     describe_outcome,
@@ -16,8 +15,7 @@ from bulletin.pool_words import (
 from bulletin.units import show_duration, show_size
 from bulletin.wait_words import wait_columns
 from bulletin.wire.messages import Picture, SlotPicture, WaitingPicture
-
-SOMEONE = UserName("someone else")
+from bulletin_spawner.service.viewer import SOMEONE
 
 
 def hide_others(picture: Picture, user: str, *, is_manager: bool) -> Picture:

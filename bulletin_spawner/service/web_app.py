@@ -1,10 +1,12 @@
 """The service's web side: one page for people and one for programs, both behind the hub's own login."""
 
+import json
 import logging
 import os
+import re
 import resource
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -20,19 +22,19 @@ import bulletin
 from bulletin.errors import NoPool
 from bulletin.hub_scopes import may_manage, may_read_metrics
 from bulletin.wire.messages import Picture
+from bulletin_spawner.service.api_endpoints import ENDPOINTS, Endpoint
+from bulletin_spawner.service.api_handler import ApiDocument, ApiHandler, NoSuchPath
 from bulletin_spawner.service.broker_client import BrokerClient
+from bulletin_spawner.service.openapi_document import describe_api
 from bulletin_spawner.service.page_login import PageLogin
+from bulletin_spawner.service.page_shell import PAGES, BuiltFiles, ShellPage, find_built
 from bulletin_spawner.service.pages import describe_page, hide_others
+from bulletin_spawner.service.pool_source import PoolSource
+from bulletin_spawner.service.security_headers import HEADERS
+from bulletin_spawner.service.user_groups import UserGroups
+from bulletin_spawner.service.viewer import INCLUDED, viewer_of
 
 _HERE = Path(__file__).parent
-_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
-    "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
-
 #: So many connections at once, or half of the descriptors that the process may have, where that is less.
 _MOST_CONNECTIONS = 512
 #: No page takes anything but what a browser says of itself; the hub's cookies are a few kB.
@@ -47,8 +49,9 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     #: The path below which the proxy sends us everything, with a slash at both ends.
     prefix: str
-    #: The service's own token to the hub's API.
+    #: The service's own token to the hub's API, and where that is.
     api_token: str = ""
+    hub_api: str = ""
 
 
 def settings_from_environment(environment: Mapping[str, str] = os.environ) -> ServiceSettings:
@@ -57,25 +60,54 @@ def settings_from_environment(environment: Mapping[str, str] = os.environ) -> Se
         url=environment["JUPYTERHUB_SERVICE_URL"],
         prefix=environment.get("JUPYTERHUB_SERVICE_PREFIX", "/"),
         api_token=environment.get("JUPYTERHUB_API_TOKEN", ""),
+        hub_api=environment.get("JUPYTERHUB_API_URL", ""),
     )
 
 
-def make_app(settings: ServiceSettings, broker: BrokerClient) -> web.Application:
-    """Make the tornado application; the caller listens."""
+def make_app(
+    settings: ServiceSettings,
+    broker: BrokerClient,
+    finder: BrokerClient | None = None,
+    endpoints: Sequence[Endpoint] = ENDPOINTS,
+) -> web.Application:
+    """Make the tornado application; the caller listens. `finder` is a link of its own for what nodes are asked."""
+    built = find_built(_HERE / "static")
     return web.Application(
         [
-            (settings.prefix, PoolPage, {"broker": broker}),
+            *(
+                (settings.prefix + one.path, PoolPage, {"broker": broker, "shown": one, "built": built})
+                for one in PAGES
+            ),
             (settings.prefix + "api/status", StatusApi, {"broker": broker}),
             (settings.prefix + "metrics", MetricsApi, {"broker": broker}),
             (settings.prefix + "health", HealthApi, {"broker": broker}),
             (settings.prefix + "oauth_callback", LoginCallback),
+            *_api_routes(settings, broker, finder or broker, endpoints),
             # No other path: of one with a zero byte Tornado leaves a traceback in the log.
             (settings.prefix + r"static/([a-z.]+)", _StaticFiles, {"path": _HERE / "static"}),
+            (settings.prefix + r"static/built/([a-z.]+)", _StaticFiles, {"path": _HERE / "static" / "built"}),
         ],
         cookie_secret=secrets.token_bytes(32),  # pages ask the hub again after a restart; nobody types anything
         template_path=str(_HERE / "templates"),
         log_function=log_request,
     )
+
+
+def _api_routes(
+    settings: ServiceSettings, broker: BrokerClient, finder: BrokerClient, endpoints: Sequence[Endpoint]
+) -> Iterator[tuple[str, type[web.RequestHandler], dict[str, object]] | tuple[str, type[web.RequestHandler]]]:
+    """Make the routes of the REST API: one for each path, with its methods."""
+    shared = {"pool": PoolSource(broker, finder), "groups": UserGroups(settings.hub_api, settings.api_token)}
+    base = settings.prefix + "api/v1"
+    by_path: dict[str, dict[str, Endpoint]] = {}
+    for one in endpoints:
+        by_path.setdefault(one.path, {})[one.method] = one
+    for path, methods in by_path.items():
+        pattern = re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", path)
+        yield base + pattern, ApiHandler, {"endpoints": methods, **shared}
+    document = json.dumps(describe_api(endpoints, base)).encode()
+    yield base + "/openapi.json", ApiDocument, {"document": document}
+    yield settings.prefix + r"api/.*", NoSuchPath
 
 
 def log_request(handler: web.RequestHandler) -> None:
@@ -138,7 +170,7 @@ class _PoolHandler(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
         self.broker = broker
 
     def set_default_headers(self) -> None:
-        for name, value in _HEADERS.items():
+        for name, value in HEADERS.items():
             self.set_header(name, value)
 
     async def fetch_picture(self) -> Picture:
@@ -158,7 +190,7 @@ class _StaticFiles(web.StaticFileHandler):
 
     def set_extra_headers(self, path: str) -> None:
         del path
-        for name, value in _HEADERS.items():
+        for name, value in HEADERS.items():
             if name != "Cache-Control":
                 self.set_header(name, value)
 
@@ -170,7 +202,7 @@ class LoginCallback(HubOAuthCallbackHandler):  # type: ignore[misc]  # as above
 
     def set_default_headers(self) -> None:
         """Send the headers of all pages."""
-        for name, value in _HEADERS.items():
+        for name, value in HEADERS.items():
             self.set_header(name, value)
 
     def log_exception(self, _: object, error: BaseException | None, *_trace: object) -> None:
@@ -182,14 +214,20 @@ class LoginCallback(HubOAuthCallbackHandler):  # type: ignore[misc]  # as above
 
 
 class PoolPage(_PoolHandler):
-    """The pool's page, for people."""
+    """A page for people: its script fills it, and *Now* is there without one, too, as tables."""
+
+    def initialize(self, broker: BrokerClient, shown: ShellPage | None = None, built: BuiltFiles | None = None) -> None:
+        """Take which page it is, and what npm has built, if it has."""
+        super().initialize(broker)
+        self._shown, self._built = shown or PAGES[0], built
 
     @web.authenticated
     async def get(self) -> None:
         """Render the page; without a pool, what to do about it."""
+        viewer = viewer_of(self.current_user, self.current_user.get("groups", ()))
         picture, problem = None, None
         try:
-            picture = await self.fetch_picture()
+            picture = await self.fetch_picture() if self._shown.name == "now" else None
         except NoPool as error:
             problem = f"{error.problem} {error.remedy}"
             self.set_status(HTTPStatus.SERVICE_UNAVAILABLE)
@@ -197,6 +235,10 @@ class PoolPage(_PoolHandler):
             "pool.html",
             page=describe_page(picture, for_admins=self.is_manager) if picture is not None else None,
             problem=problem,
+            shown=self._shown,
+            built=self._built,
+            pages=[one for one in PAGES if viewer.role in INCLUDED[one.role]],
+            role=viewer.role,
             user=self.current_user["name"],
             hub=self.hub_auth.hub_host + self.hub_auth.hub_prefix,
             xsrf=self.xsrf_token,
@@ -233,7 +275,7 @@ class HealthApi(web.RequestHandler):
 
     def set_default_headers(self) -> None:
         """Send the headers of all pages."""
-        for name, value in _HEADERS.items():
+        for name, value in HEADERS.items():
             self.set_header(name, value)
 
     async def get(self) -> None:

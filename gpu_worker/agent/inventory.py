@@ -156,6 +156,15 @@ class Inventory:
             load.busy_percent += busy_percent
             load.samples += len(handles)
 
+    async def measure(self, slot: SlotId) -> tuple[int, int] | None:
+        """Return the bytes in use on a GPU, and how busy it is in percent; None where neither can be measured.
+
+        A MIG slice has no counter of how busy it is, and says nothing here.
+        """
+        handle = self._handles.get(slot)
+        kinds = {offer.slot: offer.kind for offer in self.offers}
+        return await asyncio.to_thread(self._sample, [handle]) if handle is not None and kinds[slot] == "gpu" else None
+
     def _sample(self, handles: list[object]) -> tuple[int, int] | None:
         """Sum the bytes in use and the percent busy; None if a GPU does not answer (it is lost, say)."""
         nvml = self._nvml

@@ -33,6 +33,7 @@ from gpu_worker.agent.membership import Membership
 from gpu_worker.agent.node_protections import NodeProtections
 from gpu_worker.agent.ring_server import RingServer
 from gpu_worker.agent.session_registry import SessionRegistry
+from gpu_worker.agent.slot_meter import SlotMeter
 from gpu_worker.agent.zygote_start import OwnZygotes, ZygoteStarter
 from gpu_worker.config import LOCALHOST, PoolSettings, account_name
 from gpu_worker.faults import Faults
@@ -86,6 +87,7 @@ class Agent:
         self.log = structlog.get_logger("agent")
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
         self.inventory = Inventory(settings.slots, use_gpus=settings.use_gpus, visible=visible)
+        self._meter = SlotMeter(self.inventory)
         self._cpus, self._memory_bytes = host.cpus(), host.memory_bytes()
         self.sessions = SessionRegistry()
         self._faults = Faults("agent")
@@ -181,6 +183,7 @@ class Agent:
                 tasks.create_task(self._broker.run(self._commands.obey))
                 tasks.create_task(ring_server.run())
                 tasks.create_task(self._limit_watch.run())
+                tasks.create_task(self._meter.run())
                 tasks.create_task(self._departure.run())
                 tasks.create_task(self._tick())
                 tasks.create_task(self._tidy(left))
@@ -255,7 +258,7 @@ class Agent:
                 "faults": self._faults.count,
                 "too fast": self._kernels.dropped,
             }
-            await self._broker.send(wire.Ping(counters=counters, clock_ms=now_ms()))
+            await self._broker.send(wire.Ping(counters=counters, clock_ms=now_ms(), slots=self._meter.uses))
             for session in list(self.sessions.running.values()):
                 with self._faults.contain(session.fail, **session.about):
                     if now_ms() - session.kernel.heard_ms > self.settings.keep_ms:

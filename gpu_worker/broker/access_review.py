@@ -10,14 +10,15 @@ silence may be one who lost the pool, and does not want to be asked: its cell en
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import structlog
 
 from bulletin.codes import RefusalCode
 from bulletin.errors import NotAllowed
 from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, UserName
-from gpu_worker.broker.identity import DEFAULT_PROJECT, HubSilent, Identity, Person, TokenUnknown, UserUnknown
+from gpu_worker.broker.identity import DEFAULT_PROJECT, HubAway, HubSilent, Identity, Person, TokenUnknown, UserUnknown
 from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 
@@ -59,11 +60,27 @@ class AccessReview:
         self._silent_since_ms = {name: self._silent_since_ms.get(name, now_ms) for name in held.get("", [])}
         try:
             for token in (held | waiting).keys() - {""}:
-                await self._ask(token, held.get(token, []), waiting.get(token, []))
-            await self._ask_about_users(held.get("", []))
-        except HubSilent:
+                with self._one_silent():
+                    await self._ask(token, held.get(token, []), waiting.get(token, []))
+            for user, names in self._by_user(held.get("", [])).items():
+                with self._one_silent():
+                    await self._ask_about(user, names)
+        except HubAway:
             return
         self._spared = {name: cell for name, cell in self._spared.items() if name in self._shell.active_leases}
+
+    @contextmanager
+    def _one_silent(self) -> Iterator[None]:
+        """Go on where the hub cannot say one thing: what it says of one, users can make unreadable, as by its size.
+
+        Raises HubAway where it does not answer at all.
+        """
+        try:
+            yield
+        except HubAway:
+            raise
+        except HubSilent as error:
+            self._log.warning("the hub could not say whether access goes on", problem=error.problem)
 
     async def _ask(self, token: str, leases: list[LeaseId], requests: list[RequestId]) -> None:
         """Ask for a token, and take from it what it may not have."""
@@ -82,16 +99,15 @@ class AccessReview:
         else:
             await self._take_others(person, leases, requests)
 
-    async def _ask_about_users(self, leases: list[LeaseId]) -> None:
-        """Ask for the users of leases of which no token is known."""
-        for user, names in self._by_user(leases).items():
-            try:
-                person = await self._identity.look_up(user, self._now_ms())
-            except UserUnknown as left:
-                for name in names:
-                    await self._end(name, left.problem, is_to_spare=False)
-            else:
-                await self._end_others(person, names)
+    async def _ask_about(self, user: UserName, leases: list[LeaseId]) -> None:
+        """Ask for the user of leases of which no token is known."""
+        try:
+            person = await self._identity.look_up(user, self._now_ms())
+        except UserUnknown as left:
+            for name in leases:
+                await self._end(name, left.problem, is_to_spare=False)
+        else:
+            await self._end_others(person, leases)
 
     async def _find_left(self, user: UserName) -> UserUnknown | None:
         """Ask whether a user has left the hub; None where not, or where nobody can say."""

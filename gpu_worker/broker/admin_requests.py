@@ -15,7 +15,7 @@ from gpu_worker.broker.ledger_notes import keep, printable
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.scheduler import events
 from gpu_worker.scheduler.interventions import most_more_ms
-from gpu_worker.scheduler.leases.leases import Lease, Request
+from gpu_worker.scheduler.leases.leases import Lease, Request, RequestHold
 from gpu_worker.scheduler.leases.life import Phase
 
 BY_HAND = "by-hand"  # as the ledger calls it
@@ -36,7 +36,7 @@ class HandNote(msgspec.Struct, frozen=True):
 
 
 class AdminRequests:
-    """Changes requests and cells. Admins may all of it; others may hold and release their own requests."""
+    """Changes requests and cells. Admins, and leads in their projects, may; others hold and release their own."""
 
     def __init__(self, shell: SchedulerShell, ledger: Ledger) -> None:
         self._shell, self._ledger = shell, ledger
@@ -60,12 +60,15 @@ class AdminRequests:
     async def _hold(self, person: Person, asked: console.Hold) -> console.ChangedByHand:
         request = self._waiting(person, asked.id)
         hold = request.hold
-        if hold is not None and hold.is_by_admin and not person.is_admin:
-            raise CannotTell(RefusalCode.NOT_ALLOWED, f"{request.lease} is {hold.reason}. Only an admin changes that.")
+        may_change = known_ids.may_change(self._state, person, request.home)
+        if hold is not None and not self._may_release(person, request, hold):
+            who = "a lead or an admin" if hold.is_by_lead else "an admin"
+            raise CannotTell(RefusalCode.NOT_ALLOWED, f"{request.lease} is {hold.reason}. Only {who} changes that.")
         why = printable(asked.why)
         # An admin's own notebook waits as everybody's: who holds it there may release it without being one.
-        is_by_admin = person.is_admin and request.user != person.user
-        await self._shell.step(events.RequestHeld(request.id, why, is_by_admin))
+        is_by_admin = may_change and request.user != person.user
+        is_by_lead = is_by_admin and not person.is_admin
+        await self._shell.step(events.RequestHeld(request.id, why, is_by_admin, is_by_lead))
         return await self._changed(person, request, "held", why, is_noted=is_by_admin)
 
     async def _release(self, person: Person, asked: console.Release) -> console.ChangedByHand:
@@ -76,24 +79,23 @@ class AdminRequests:
                 RefusalCode.NOT_HELD_BACK,
                 f"{request.lease} is not held. Why it waits: bulletin explain {request.lease}",
             )
-        if hold.is_by_admin and not person.is_admin:
+        if not self._may_release(person, request, hold):
+            who = "a lead or an admin" if hold.is_by_lead else "an admin"
             raise CannotTell(
                 RefusalCode.NOT_ALLOWED,
-                f"{request.lease} is {hold.reason}. Only an admin releases it: ask one, or withdraw it with "
+                f"{request.lease} is {hold.reason}. Only {who} releases it: ask one, or withdraw it with "
                 f"bulletin cancel {request.lease}",
             )
         await self._shell.step(events.RequestReleased(request.id))
         return await self._changed(person, request, "released", printable(asked.why), is_noted=hold.is_by_admin)
 
     async def _put_first(self, person: Person, asked: console.PutFirst) -> console.ChangedByHand:
-        known_ids.check_admin(person, "put requests first")
-        request = self._waiting(person, asked.id)
+        request = self._waiting(person, asked.id, "put requests first")
         await self._shell.step(events.RequestPutFirst(request.id))
         return await self._changed(person, request, "put-first", printable(asked.why))
 
     async def _requeue(self, person: Person, asked: console.Requeue) -> console.ChangedByHand:
-        known_ids.check_admin(person, "have cells run again")
-        lease = self._running(person, asked.id)
+        lease = self._running(person, asked.id, "have cells run again")
         await self._shell.step(events.CellRequeued(lease.id))
         if lease.phase is not Phase.RECLAIMING:
             raise CannotTell(
@@ -106,7 +108,7 @@ class AdminRequests:
 
     async def _extend(self, person: Person, asked: console.Extend) -> console.ChangedByHand:
         known_ids.check_admin(person, "give cells more time")
-        lease, more = self._running(person, asked.id), show_duration(asked.more_ms)
+        lease, more = self._running(person, asked.id, ""), show_duration(asked.more_ms)
         most_ms, project = most_more_ms(self._state, lease)
         sentence = f"An admin ({person.user}) gave this cell {more} more."
         if asked.more_ms > most_ms or not await self._shell.extend_cell(lease.id, asked.more_ms, sentence):
@@ -116,8 +118,22 @@ class AdminRequests:
             person, lease, "extended", printable(asked.why), walltime_ms=lease.cell_walltime_ms, left_ms=left_ms
         )
 
-    def _waiting(self, person: Person, name: str) -> Request:
+    def _may_release(self, person: Person, request: Request, hold: RequestHold) -> bool:
+        if not hold.is_by_admin or person.is_admin:
+            return True
+        return hold.is_by_lead and known_ids.is_led(self._state, person, request.home)
+
+    def _find(self, person: Person, name: str, what: str) -> Request | Lease:
+        """Find what is meant. Where `what` is to be done is said, only who may do it to others' goes on."""
+        if what and not person.leads:
+            known_ids.check_admin(person, what)
         found = known_ids.find_live(self._state, person, name)
+        if what:
+            known_ids.check_lead(self._state, person, found.home, what)
+        return found
+
+    def _waiting(self, person: Person, name: str, what: str = "") -> Request:
+        found = self._find(person, name, what)
         if isinstance(found, Request):
             return found
         others = f" Have it run again later: bulletin requeue {found.id}" if person.is_admin else ""
@@ -126,8 +142,8 @@ class AdminRequests:
             f"{found.id} waits no longer: it has its place. To stop its cell: bulletin cancel {found.id}.{others}",
         )
 
-    def _running(self, person: Person, name: str) -> Lease:
-        found = known_ids.find_live(self._state, person, name)
+    def _running(self, person: Person, name: str, what: str) -> Lease:
+        found = self._find(person, name, what)
         if isinstance(found, Request):
             raise CannotTell(RefusalCode.NO_CELL, f"{found.lease} still waits: no cell of it runs.")
         if found.phase is Phase.RECLAIMING:

@@ -61,6 +61,8 @@ class ConnectedAgent(msgspec.Struct):
     #: It ends, and may be gone before a notebook has heard it.
     is_leaving: bool = False
     clock: AgentClock = msgspec.field(default_factory=AgentClock)
+    #: How busy its slots were when it said so last.
+    slot_uses: tuple[wire.SlotUse, ...] = ()
 
 
 class Agents:
@@ -126,7 +128,7 @@ class Agents:
             await self.unreachable.remove(agent_id, agent.message.node)
         match message:
             case wire.Ping():
-                agent.counters = message.counters
+                agent.counters, agent.slot_uses = message.counters, message.slots
                 agent.clock.compare(message.clock_ms, agent.heard_ms)
                 await self._send(route, wire.Pong())
             case wire.Prepared():

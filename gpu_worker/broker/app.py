@@ -17,7 +17,7 @@ import zmq.asyncio
 
 from bulletin.errors import BadConfig
 from bulletin.units import DAY_MS
-from bulletin.wire import channel, console, frames, keys, messages as wire
+from bulletin.wire import channel, clients, console, frames, keys, messages as wire, page_requests
 from bulletin.wire.connections import Connections
 from bulletin.wire.messages.engine_broker import Demand
 from bulletin.wire.messages.own_cells import OwnReport
@@ -36,6 +36,7 @@ from gpu_worker.broker.leaving_nodes import LeavingNodes
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.listener import Listener
 from gpu_worker.broker.metering import Metering
+from gpu_worker.broker.page_answers import PageAnswers
 from gpu_worker.broker.policy import NewPolicy, Policy, in_force, records
 from gpu_worker.broker.pool_gauges import PoolGauges
 from gpu_worker.broker.pool_metrics import PoolMetrics
@@ -111,8 +112,8 @@ class Broker:
             KernelGate(lambda route: self.kernels.person_of(route)),  # noqa: PLW0108  kernels are made later
             AgentGate(lambda route: self.agents.is_known(route)),  # noqa: PLW0108  so are agents
         )
-        self._to_kernels: Listener[console.FromClient] = Listener(
-            self._kernel_socket, frames.Unpacker(console.FromClient), self._gates[0], self.faults, self._connections[0]
+        self._to_kernels: Listener[clients.FromClient] = Listener(
+            self._kernel_socket, frames.Unpacker(clients.FromClient), self._gates[0], self.faults, self._connections[0]
         )
         self._to_agents: Listener[wire.FromAgent] = Listener(
             self._agent_socket, frames.Unpacker(wire.FromAgent), self._gates[1], self.faults, self._connections[1]
@@ -165,6 +166,8 @@ class Broker:
         self.kernels.shell = self.agents.shell = self.shell
         self._access_review = AccessReview(self._identity, self.shell, self.kernels, self.now_ms)
         self._console = ConsoleRequests(self.shell, self.agents, ledger, self.now_ms, self.metrics.text)
+        asking = self.shell, self.agents, ledger, self.now_ms, self._console.answer
+        self._pages = PageAnswers(*asking, started_ms=self.started_ms, serves_hub=self._serves_hub)
         self.agents.leaving = LeavingNodes(self.shell, self.kernels.tell, self.now_ms)
         self.agents.unreachable = UnreachableNodes(self.shell, self._console.is_drained)
         self.joins = self.kernels.joins = self.agents.joins = Joins(
@@ -270,8 +273,10 @@ class Broker:
         )
 
     async def _answer(
-        self, person: Person, question: console.FromConsole
-    ) -> console.Report | Demand | OwnReport | wire.Refusal:
+        self, person: Person, question: console.FromConsole | page_requests.FromPage
+    ) -> console.Report | page_requests.PageReport | Demand | OwnReport | wire.Refusal:
+        if isinstance(question, page_requests.FromPage):
+            return await self._pages.answer(person, question)
         return await self._console.answer(person, question)
 
     async def _find_obstacle(self, told: str) -> str:

@@ -120,7 +120,7 @@ class ConsoleRequests:
         leases = [one for one in self._state.leases.values() if is_asked_for(one)]
         waiting = [self._waiting(one) for one in line[:_MOST_WAITING]]
         return console.QueueReport(
-            waiting=tuple(row if known_ids.may_see(person, row.user) else _blank_waiting(row) for row in waiting),
+            waiting=tuple(row if self._may_see(person, row) else _blank_waiting(row) for row in waiting),
             waiting_count=len(line),
             running=self._running(person, leases),
             slot_word=self._agents.slot_word,
@@ -143,7 +143,10 @@ class ConsoleRequests:
         now_ms, is_in_quota = self._now_ms(), self._shell.is_in_quota
         oldest = sorted(leases, key=lambda one: (one.since_ms, one.id))[:_MOST_RUNNING]
         rows = [reports.running(self._state, lease, now_ms, is_in_quota=is_in_quota(lease)) for lease in oldest]
-        return tuple(row if known_ids.may_see(person, row.user) else _blank_running(row) for row in rows)
+        return tuple(row if self._may_see(person, row) else _blank_running(row) for row in rows)
+
+    def _may_see(self, person: Person, row: console.WaitingRow | console.RunningRow) -> bool:
+        return known_ids.may_see(person, row.user) or known_ids.is_led(self._state, person, row.project)
 
     def _path(self, one: Request | Lease) -> list[ProjectId]:
         account = self._state.accounts.by_id.get(one.project)
@@ -205,9 +208,9 @@ class ConsoleRequests:
     async def _cancel(self, person: Person, name: str) -> console.Cancelled:
         found = known_ids.find_live(self._state, person, name)
         sentence = (
-            "You cancelled this cell."
+            f"You cancelled this cell {person.place}."
             if found.user == person.user
-            else f"An admin ({person.user}) cancelled this cell."
+            else f"{'An admin' if person.is_admin else 'The lead of your project'} ({person.user}) cancelled this cell."
         )
         self._log.info("cancelled", lease=known_ids.lease_id(found), user=found.user, by=person.user)
         if isinstance(found, Request):

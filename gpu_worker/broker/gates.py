@@ -56,6 +56,8 @@ class KernelGate:
 
     def admits(self, route: bytes, parts: Sequence[Blob]) -> bool:
         """See Gate."""
+        if self._is_page(route):
+            return True
         if parts == _PING:
             return self._pings.has_credit(route)
         user = self._user_of(route)
@@ -63,6 +65,8 @@ class KernelGate:
 
     def charge(self, route: bytes, parts: Sequence[Blob], message: wire.Message | None) -> None:
         """See Gate."""
+        if self._is_page(route):
+            return
         if parts == _PING:
             self._pings.charge(route, 1)
             return
@@ -86,6 +90,11 @@ class KernelGate:
         for limiter in (self._routes, self._pings):
             limiter.tidy()
         self._users.tidy()
+
+    def _is_page(self, route: bytes) -> bool:
+        """Whether it is the hub's page: it asks for all who look at it, one question after the other."""
+        person = self._person_of(route)
+        return person is not None and person.is_page
 
     def _user_of(self, route: bytes) -> UserName | None:
         person = self._person_of(route)

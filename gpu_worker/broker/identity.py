@@ -19,7 +19,7 @@ from typing import TypeVar
 import msgspec
 
 from bulletin.errors import NotAllowed
-from bulletin.hub_scopes import READ_USERS_SCOPE, SERVICE, may_manage
+from bulletin.hub_scopes import READ_USERS_SCOPE, SERVICE, led_projects, may_manage
 from bulletin.ids import ProjectId, UserName
 from bulletin.units import HOUR_MS
 
@@ -55,6 +55,12 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
     lacks_scope: bool = False
     #: It is the pool's own user, without a hub: any project may pay.
     is_owner: bool = False
+    #: The projects that they lead, with all that is in them.
+    leads: tuple[ProjectId, ...] = ()
+    #: It is the hub's page, which asks in the name of its readers.
+    is_page: bool = False
+    #: Where a person speaks from, as they are told it.
+    place: str = "at the command line"
 
     @property
     def project(self) -> ProjectId:
@@ -225,10 +231,10 @@ class Identity:
     def believed(self, token: str, now_ms: int) -> Person | None:
         """Return the person behind a token, as far as that is known without asking the hub."""
         if secrets.compare_digest(token.encode(), self._own_token.encode()):
-            return Person(user=UserName(_unix_name()), is_admin=True, is_owner=True)
+            return Person(user=UserName(_unix_name()), is_admin=True, is_owner=True, is_page=True)
         if self._hub is not None and secrets.compare_digest(token.encode(), self._hub.token.encode()):
             # The page of a hub that is another Unix user, and reads no file of the pool's: it is of the same service.
-            return Person(user=UserName(SERVICE), is_admin=True)
+            return Person(user=UserName(SERVICE), is_admin=True, is_page=True)
         until_ms, person = self._believed.get(token, (now_ms, None))
         return person if until_ms > now_ms else None
 
@@ -262,7 +268,8 @@ class Identity:
         is_hub_admin = full.admin
         is_admin = may_manage(scopes, is_hub_admin=is_hub_admin)
         lacks_scope = is_hub_admin and not is_admin
-        return Person(user=UserName(name), groups=groups, is_admin=is_admin, lacks_scope=lacks_scope)
+        leads = tuple(map(ProjectId, led_projects(scopes, groups)))
+        return Person(user=UserName(name), groups=groups, is_admin=is_admin, lacks_scope=lacks_scope, leads=leads)
 
     def _ask_about(self, user: UserName) -> Person | None:
         assert self._hub is not None

@@ -10,7 +10,7 @@ from bulletin.codes import RefusalCode
 from bulletin.errors import NotAllowed, VersionMismatch
 from bulletin.ids import KernelId, RequestId, SessionId, UserName
 from bulletin.units import HOUR_MS
-from bulletin.wire import console, keys, messages as wire
+from bulletin.wire import clients, console, keys, messages as wire, page_requests
 from bulletin.wire.messages.engine_broker import Demand, EngineNews
 from bulletin.wire.messages.own_cells import AskOwn, OwnReport
 from gpu_worker.broker.active_lease import PendingRequest
@@ -46,7 +46,10 @@ _FAULT = (
 
 Send = Callable[[bytes, wire.Message], Coroutine[None, None, None]]
 Draw = Callable[[Person], Awaitable[wire.Picture]]
-Answer = Callable[[Person, console.FromConsole], Awaitable[console.Report | Demand | OwnReport | wire.Refusal]]
+Asked = console.FromConsole | page_requests.FromPage
+Answer = Callable[
+    [Person, Asked], Awaitable[console.Report | page_requests.PageReport | Demand | OwnReport | wire.Refusal]
+]
 
 
 class ConnectedKernel(msgspec.Struct):
@@ -92,7 +95,7 @@ class Kernels:
         self._leases: RateLimiter[UserName] = RateLimiter(_LEASES_PER_S, _LEASES_MOST, lambda: now_ms() / 1000)
         self._log = structlog.get_logger("broker")
 
-    async def take(self, route: bytes, message: console.FromClient) -> None:
+    async def take(self, route: bytes, message: clients.FromClient) -> None:
         """Take in one message of a kernel, and answer where one is due."""
         if isinstance(message, wire.Hello):
             self._run_aside(route, self._hello(route, message))  # the hub may take its time; others go on
@@ -122,6 +125,8 @@ class Kernels:
                 await self.shell.withdraw(_name(kernel, message.request))
             case wire.Look():
                 self._run_aside(route, self._show(kernel))  # the ledger may take its time, too
+            case page_requests.FindFor() if kernel.person.is_page:
+                await self.joins.start_search(msgspec.structs.replace(_asker(kernel), user=message.user))
             case _:
                 self._run_aside(route, self._answer(kernel, message))
 
@@ -248,7 +253,7 @@ class Kernels:
             case wire.Submit():
                 await self._submit(kernel, message)
 
-    async def _answer(self, kernel: ConnectedKernel, question: console.FromConsole) -> None:
+    async def _answer(self, kernel: ConnectedKernel, question: Asked) -> None:
         """Answer a person at a command line, whom the hub still knows."""
         try:
             kernel.person = await self._identity.identify(kernel.token, self._now_ms())

@@ -5,7 +5,7 @@ from itertools import chain
 
 from bulletin.codes import RefusalCode
 from bulletin.hub_scopes import MANAGE_SCOPE
-from bulletin.ids import LeaseId, UserName
+from bulletin.ids import LeaseId, ProjectId, UserName
 from gpu_worker.broker.identity import Person
 from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.life import Phase
@@ -38,7 +38,7 @@ def find(state: State, person: Person, name: str) -> Request | Lease | None:
     found: dict[LeaseId, Request | Lease] = {}
     everything: Iterator[Request | Lease] = chain(state.pending.values(), state.leases.values())
     for one in everything:
-        if may_see(person, one.user):
+        if may_see(person, one.user) or is_led(state, person, one.home):
             names = list(_names(one))
             if name in names:
                 return one
@@ -63,6 +63,27 @@ def find_live(state: State, person: Person, name: str) -> Request | Lease:
 def may_see(person: Person, user: UserName) -> bool:
     """Whether a person may see what is this user's."""
     return person.is_admin or user == person.user
+
+
+def is_led(state: State, person: Person, project: ProjectId) -> bool:
+    """Whether a person leads a project, or one that it is in."""
+    if not person.leads:
+        return False
+    account = state.accounts.by_id.get(project)
+    return project in person.leads or (
+        account is not None and any(at.project.id in person.leads for at in account.path)
+    )
+
+
+def may_change(state: State, person: Person, project: ProjectId) -> bool:
+    """Whether a person may do to others' requests and cells of this project what an admin may."""
+    return person.is_admin or is_led(state, person, project)
+
+
+def check_lead(state: State, person: Person, project: ProjectId, what: str) -> None:
+    """Let nobody but admins, and who leads the project, go on to what is named. Raises CannotTell."""
+    if not may_change(state, person, project):
+        check_admin(person, what)
 
 
 def check_admin(person: Person, what: str) -> None:

@@ -113,6 +113,13 @@ class Ledger:
         with self._database.reading() as connection:
             return [rows.to_record(row, CellRecord) for row in connection.execute(query).mappings()]
 
+    def rows_of_user(self, user: str, limit: int) -> list[dict[str, Any]]:
+        """Return the rows of a user's cells that have ended, the last one first."""
+        query = select(cells).where(cells.c.user == user)
+        query = query.order_by(cells.c.ended_at_ms.desc(), cells.c.cell, cells.c.attempt.desc()).limit(limit)
+        with self._database.reading() as connection:
+            return [dict(row) for row in connection.execute(query).mappings()]
+
     def each_cell(self, since_ms: int | None = None, until_ms: int | None = None) -> Iterator[dict[str, Any]]:
         """Yield the rows of cells that ended from `since_ms` until before `until_ms`, by their end, a few at once.
 

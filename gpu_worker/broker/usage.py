@@ -127,7 +127,7 @@ def charged(connection: Connection, since_ms: int, until_ms: int) -> Iterator[tu
     """
     spans = lease_spans.c
     amount = func.sum(_charge_of_span(since_ms, until_ms))
-    query = select(spans.project, spans.kind, amount).select_from(lease_spans.join(cells, _is_of_cell()))
+    query = select(spans.project, spans.kind, amount).select_from(lease_spans.join(cells, is_of_cell()))
     query = query.where(spans.ended_at_ms > since_ms, spans.started_at_ms < until_ms)
     for row in connection.execute(query.group_by(spans.project, spans.kind).order_by(spans.project, spans.kind)):
         yield ProjectId(row[0]), row[1], int(row[2])
@@ -148,7 +148,7 @@ def _spans(by: By, from_ms: int, until_ms: int) -> Select[Any]:
     What began before the stretch, or ended after it, counts with what is inside.
     """
     spans = lease_spans.c
-    slot_ms = _length(from_ms, until_ms) * _milli_of_span()
+    slot_ms = length_in(from_ms, until_ms) * milli_of_span()
     parts: list[tuple[str, ColumnElement[bool]]] = [
         ("in_quota_ms", (spans.cell != "") & spans.in_quota.is_(True)),
         ("borrowed_ms", (spans.cell != "") & spans.in_quota.is_(False)),
@@ -158,23 +158,23 @@ def _spans(by: By, from_ms: int, until_ms: int) -> Select[Any]:
     charged = case((cells.c.cell.is_not(None), _charge_of_span(from_ms, until_ms)), else_=0)
     sums.append(func.sum(charged).label("charged_ms"))
     query = select(spans[by].label("of"), spans.kind.label("kind"), *sums).group_by(spans[by], spans.kind)
-    query = query.select_from(lease_spans.outerjoin(cells, _is_of_cell()))
+    query = query.select_from(lease_spans.outerjoin(cells, is_of_cell()))
     return query.where(spans.ended_at_ms > from_ms, spans.started_at_ms < until_ms)
 
 
-def _is_of_cell() -> ColumnElement[bool]:
+def is_of_cell() -> ColumnElement[bool]:
     """Match the spans of a cell's run with its row."""
     return (lease_spans.c.cell == cells.c.cell) & (lease_spans.c.attempt == cells.c.attempt)
 
 
 def _charge_of_span(from_ms: int, until_ms: int) -> ColumnElement[int]:
     """Compute what a span is charged in a stretch of time: at its cell's price, without its part of the refund."""
-    length = _length(from_ms, until_ms)
+    length = length_in(from_ms, until_ms)
     lost = length * cells.c.refunded_ms // func.nullif(cells.c.held_ms, 0, type_=BigInteger)
-    return (length - func.coalesce(lost, 0)) * func.coalesce(cells.c.charged_milli, _milli_of_span())
+    return (length - func.coalesce(lost, 0)) * func.coalesce(cells.c.charged_milli, milli_of_span())
 
 
-def _length(from_ms: int, until_ms: int) -> ColumnElement[int]:
+def length_in(from_ms: int, until_ms: int) -> ColumnElement[int]:
     """Compute how many milliseconds of a span are in a stretch that overlaps it."""
     spans = lease_spans.c
     start = case((spans.started_at_ms < from_ms, from_ms), else_=spans.started_at_ms)
@@ -193,7 +193,7 @@ def _cells(by: By, from_ms: int, until_ms: int) -> Select[Any]:
     return within(query, cells.c.ended_at_ms, from_ms, until_ms)
 
 
-def _milli_of_span() -> ColumnElement[int]:
+def milli_of_span() -> ColumnElement[int]:
     """Compute how many thousandths of a slot a span held; in the rows of an older Bulletin all slots are whole."""
     return func.coalesce(lease_spans.c.milli, lease_spans.c.slots * GPU_MILLI)
 

@@ -11,7 +11,7 @@ from bulletin.ids import ProjectId, UserName
 from bulletin.units import DAY_MS
 from bulletin.wire import console
 from gpu_worker.broker.identity import Person
-from gpu_worker.broker.known_ids import CannotTell, check_admin
+from gpu_worker.broker.known_ids import CannotTell, check_admin, check_lead, may_change
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.ledger_notes import keep, printable
 from gpu_worker.broker.scheduler_shell import SchedulerShell
@@ -35,7 +35,7 @@ class BoostNote(msgspec.Struct, frozen=True):
 
 
 class UserBoosts:
-    """The boosts of a pool. Only admins see and change them."""
+    """The boosts of a pool. Only admins see and change them, and leads those in their projects."""
 
     def __init__(self, shell: SchedulerShell, ledger: Ledger, now_ms: Callable[[], int]) -> None:
         self._shell, self._ledger, self._now_ms = shell, ledger, now_ms
@@ -52,19 +52,21 @@ class UserBoosts:
 
     def report(self, person: Person) -> console.BoostReport:
         """Tell who is boosted. Raises CannotTell."""
-        check_admin(person, "see and change who is boosted")
+        if not person.leads:
+            check_admin(person, "see and change who is boosted")
         now_ms = self._now_ms()
         rows = [
             console.BoostRow(
                 user=note.user, project=note.project, for_ms=note.until_ms - now_ms, by=note.by, why=note.why
             )
             for note in self._in_force()
+            if may_change(self._shell.scheduler.state, person, note.project)
         ]
         return console.BoostReport(boosts=tuple(sorted(rows, key=lambda row: (row.for_ms, row.project, row.user))))
 
     async def change(self, person: Person, asked: console.Boost) -> console.BoostReport:
         """Boost a user, or no longer, and tell who is boosted then. Raises CannotTell."""
-        self.report(person)
+        check_lead(self._shell.scheduler.state, person, asked.project, "see and change who is boosted")
         owner = asked.project, asked.user
         is_known = owner in {(note.project, note.user) for note in self._in_force()}
         if asked.is_undone and not is_known:

@@ -11,7 +11,7 @@ import zmq.asyncio
 from bulletin import __version__
 from bulletin.errors import BadConfig, MalformedMessage, NotDone
 from bulletin.ids import KernelId
-from bulletin.wire import channel, console, frames, keys, messages as wire
+from bulletin.wire import channel, clients, console, frames, keys, messages as wire, page_requests
 from bulletin.wire.messages.engine_broker import Demand
 from bulletin.wire.messages.own_cells import OwnReport
 
@@ -60,7 +60,7 @@ async def _ask(connection: keys.Connection, question: console.FromConsole | wire
     socket: zmq.asyncio.Socket = channel.connect(
         context.socket(zmq.DEALER), connection.address, connection.public_key, channel.CONTROL_LIMIT
     )
-    unpacker: frames.Unpacker[console.ToClient] = frames.Unpacker(console.ToClient)
+    unpacker: frames.Unpacker[clients.ToClient] = frames.Unpacker(clients.ToClient)
     hello = wire.Hello(
         protocol=wire.PROTOCOL,
         version=__version__,
@@ -92,6 +92,9 @@ async def _ask(connection: keys.Connection, question: console.FromConsole | wire
                         | wire.Found()
                         | wire.Pong()
                         | Demand()
+                        | page_requests.PoolReport()
+                        | page_requests.PastCells()
+                        | page_requests.UseReport()
                         | OwnReport()
                     ):
                         pass  # not what was asked

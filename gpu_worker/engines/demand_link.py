@@ -9,7 +9,7 @@ import zmq.asyncio
 from bulletin import __version__
 from bulletin.errors import MalformedMessage
 from bulletin.ids import KernelId
-from bulletin.wire import channel, console, frames, keys, messages as wire
+from bulletin.wire import channel, clients, frames, keys, messages as wire
 from bulletin.wire.messages.engine_broker import Demand, EngineNews
 
 _ANSWER_S = 5.0
@@ -24,7 +24,7 @@ class DemandLink:
         self._socket: zmq.asyncio.Socket = channel.connect(
             self._context.socket(zmq.DEALER), files.kernel_address, files.keys.public, channel.CONTROL_LIMIT
         )
-        self._unpacker: frames.Unpacker[console.ToClient] = frames.Unpacker(console.ToClient)
+        self._unpacker: frames.Unpacker[clients.ToClient] = frames.Unpacker(clients.ToClient)
         self._is_welcome = False
         self._log = structlog.get_logger("engine")
 

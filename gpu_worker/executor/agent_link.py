@@ -86,12 +86,13 @@ def end_unheard() -> NoReturn:
 
 
 def _descendants(pid: int) -> list[int]:
-    found: list[int] = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):  # that thread has ended
-            for child in map(int, task.read_text().split()):
-                found += [child, *_descendants(child)]
-    return found
+    """List the processes below one, each after its parent."""
+    found = [pid]
+    for one in found:  # which grows meanwhile
+        for task in Path(f"/proc/{one}/task").glob("*/children"):
+            with contextlib.suppress(OSError):  # that thread has ended
+                found += map(int, task.read_text().split())
+    return found[1:]
 
 
 def _identify(descriptor: int) -> tuple[int, int]:

@@ -164,7 +164,8 @@ class RequestHeld(msgspec.Struct, frozen=True, tag=True):
 
     request: RequestId
     why: str = ""
-    is_by_admin: bool = True
+    is_by_admin: bool = True  #: or by who leads the project; else by its owner
+    is_by_lead: bool = False
 
 
 class RequestReleased(msgspec.Struct, frozen=True, tag=True):

@@ -29,7 +29,7 @@ def intervene(state: State, event: Intervention) -> list[Action]:
     match event:
         case RequestHeld():
             if event.request in state.pending:
-                state.hold(state.pending[event.request], RequestHold(event.why, event.is_by_admin))
+                state.hold(state.pending[event.request], RequestHold(event.why, event.is_by_admin, event.is_by_lead))
         case RequestReleased():
             if event.request in state.pending:
                 state.hold(state.pending[event.request], None)

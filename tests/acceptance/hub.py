@@ -143,10 +143,14 @@ class Hub:
         token: str = self.api("POST", f"/users/{user}/tokens", {"note": "acceptance test"})["token"]
         return token
 
+    def make_user(self, user: str) -> None:
+        """Make the user, unless there is one."""
+        with _unless(409):
+            self.api("POST", f"/users/{user}")
+
     def start_server(self, user: str) -> None:
         """Make the user and start their server, if it does not run; returns when it is ready."""
-        with _unless(409):  # they have logged in already
-            self.api("POST", f"/users/{user}")
+        self.make_user(user)
         with _unless(400):  # it runs
             self.api("POST", f"/users/{user}/server")
         with self._ask("GET", f"/hub/api/users/{user}/server/progress") as events:

@@ -43,7 +43,7 @@ def test_the_pools_page_shows_its_slots_after_logging_in_on_the_hub(hub: Hub, pa
     expect(page.get_by_role("status")).to_contain_text("of 1 CPU slot", timeout=PATIENCE_MS)
     slots = page.get_by_role("region", name="CPU slots")
     expect(slots).to_be_visible()
-    with page.expect_response(f"{hub.address}/services/bulletin/") as refreshed:
+    with page.expect_response(f"{hub.address}/services/bulletin/api/v1/now") as refreshed:
         pass
     assert refreshed.value.status == 200
     expect(slots).to_be_visible()

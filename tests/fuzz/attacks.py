@@ -12,7 +12,7 @@ import zmq
 
 from bulletin import __version__
 from bulletin.ids import CellId, KernelId, RequestId
-from bulletin.wire import blobs, channel, console, frames, keys, messages as wire
+from bulletin.wire import blobs, channel, clients, frames, keys, messages as wire
 from bulletin.wire.frames import Unpacker
 from tests.fuzz.random_messages import RandomMessages
 
@@ -86,7 +86,7 @@ class BrokerAttack(Attack):
                 "request": ["r1", "r2"],
                 "kernel": ["fuzz-1", "fuzz-2"],
             }
-            messages = self._draw(console.FromClient, **known)
+            messages = self._draw(clients.FromClient, **known)
             self._send_all(dealer, messages, count)
         return count
 

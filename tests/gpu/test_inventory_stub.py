@@ -14,6 +14,7 @@ import pytest
 
 from gpu_worker.agent import inventory as inventory_module
 from gpu_worker.agent.inventory import Inventory, SlotLoad
+from gpu_worker.agent.slot_meter import SlotMeter
 from tests.integration.conftest import Notebook, PoolProcess, until
 
 if shutil.which("cc") is None:
@@ -115,6 +116,35 @@ def emptied(held: dict[str, int], then: dict[str, int] | None) -> bool:
         return waiting.result()
 
     return asyncio.run(leave())
+
+
+def told(*states: dict[str, int]) -> list[tuple[int, int, int]]:
+    """What is told of the GPU a second after it has come into each of these states: busy, used, idle for so long."""
+
+    async def look() -> list[tuple[int, int, int]]:
+        say(**states[0])
+        inventory, clock = Inventory(0, use_gpus=True), [0]
+        meter, found = SlotMeter(inventory, lambda: clock[0]), []
+        for state in states:
+            say(**state)
+            await meter.look()
+            clock[0] += 1_000
+            found += [(use.busy_percent, use.used_bytes, use.idle_ms) for use in meter.uses]
+        return found
+
+    return asyncio.run(look())
+
+
+def test_what_a_gpu_does_is_told_and_for_how_long_it_does_nothing(there: Callable[..., Any]) -> None:
+    busy, idle, slice_ = {"processes": 1, "each_mib": 9, "busy": 80}, {"processes": 1, "each_mib": 9}, {"mig": 1}
+    assert there(told, busy, idle, idle, busy) == [
+        (80, 9 * MIB, 0),
+        (0, 9 * MIB, 1_000),
+        (0, 9 * MIB, 2_000),
+        (80, 9 * MIB, 0),
+    ]
+    assert there(told, busy, {"busy": -1}, busy) == [(80, 9 * MIB, 0)] * 2, "one that is lost is not told of"
+    assert there(told, slice_) == [], "a slice has no counter of its own"
 
 
 def test_a_gpu_is_offered_by_its_uuid_with_name_and_memory(there: Callable[..., Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from bulletin.wire import console, frames, messages as wire
+from bulletin.wire import console, frames, messages as wire, page_requests
 
 FILE = Path(__file__).with_name("golden.json")
 UNIONS = {
@@ -16,6 +16,8 @@ UNIONS = {
     "ToKernel": wire.ToKernel,
     "FromConsole": console.FromConsole,
     "ToConsole": console.ToConsole,
+    "FromPage": page_requests.FromPage,
+    "ToPage": page_requests.ToPage,
     "FromAgent": wire.FromAgent,
     "ToAgent": wire.ToAgent,
     "KernelToAgent": wire.KernelToAgent,
@@ -63,7 +65,8 @@ def make_up(name: str, kind: inspect.Type) -> Any:
         case inspect.DictType():
             return {"a": make_up(name, kind.value_type)}
         case inspect.StructType():
-            return {field.encode_name: make_up(field.name, field.type) for field in kind.fields}
+            tag = {kind.tag_field: kind.tag} if kind.tag_field else {}
+            return {**tag, **{field.encode_name: make_up(field.name, field.type) for field in kind.fields}}
         case inspect.Metadata():
             return make_up(name, kind.type)
         case _:

@@ -91,6 +91,7 @@ from bulletin.wire.messages.every_link import (
     Pong,
     Secret,
     Size,
+    SlotUse,
     Unknown,
 )
 from bulletin.wire.messages.folder import (
@@ -242,6 +243,7 @@ __all__ = [
     "Size",
     "SlotOffer",
     "SlotPicture",
+    "SlotUse",
     "StartZygote",
     "Stop",
     "StoreFile",

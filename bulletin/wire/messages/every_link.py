@@ -19,6 +19,16 @@ Number = Annotated[int, msgspec.Meta(ge=0, le=2**53)]  # of outputs, rounds, pla
 Duration = Annotated[int, msgspec.Meta(ge=1, le=10 * 366 * DAY_MS)]  # ms; ten years
 
 
+class SlotUse(msgspec.Struct, frozen=True):
+    """How busy a slot was of late, and what of its memory processes use."""
+
+    slot: Name
+    busy_percent: Annotated[int, msgspec.Meta(ge=0, le=100)]
+    used_bytes: Size
+    #: For how long it has done nothing.
+    idle_ms: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+
+
 class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
     """A message of a link: its tag says which one."""
 
@@ -30,6 +40,8 @@ class Ping(Message, frozen=True, kw_only=True, tag="ping"):
     counters: dict[str, int] = {}
     #: What an agent's steady clock says.
     clock_ms: int | None = None
+    #: What an agent has measured of its slots since the last one; none where nothing can be measured.
+    slots: Annotated[tuple[SlotUse, ...], msgspec.Meta(max_length=4096)] = ()
 
 
 class Pong(Message, frozen=True, tag="pong"):

@@ -25,13 +25,15 @@ class RequestHold(msgspec.Struct, frozen=True):
     """Why a request is not to start before it is released."""
 
     why: str  #: in the words of whoever held it; may be empty
-    is_by_admin: bool  #: else by its owner
+    is_by_admin: bool  #: or by who leads the project; else by its owner
+    is_by_lead: bool = False
 
     @property
     def reason(self) -> str:
         """Say it to whoever waits, without a full stop."""
         if self.is_by_admin:
-            return f"held by an admin: {self.why}" if self.why else "held by an admin"
+            held = "held by the lead of your project" if self.is_by_lead else "held by an admin"
+            return f"{held}: {self.why}" if self.why else held
         return f"you hold it: {self.why}" if self.why else "you hold it until you release it"
 
 

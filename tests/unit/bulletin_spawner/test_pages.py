@@ -9,6 +9,7 @@ import bulletin_spawner.service
 from bulletin.codes import CellOutcome
 from bulletin.ids import CellId, ProjectId, SlotId, UserName
 from bulletin.wire.messages import CellPicture, Picture, SlotPicture, WaitingPicture
+from bulletin_spawner.service.page_shell import PAGES
 from bulletin_spawner.service.pages import SOMEONE, describe_page, hide_others
 
 PICTURE = Picture(
@@ -108,11 +109,10 @@ def test_rows_are_in_order_and_in_words() -> None:
 def test_the_page_shows_names_as_text_and_never_as_markup() -> None:
     folder = Path(bulletin_spawner.service.__file__).parent / "templates"
     template = Loader(str(folder)).load("pool.html")
-    html = template.generate(
-        page=describe_page(PICTURE), problem=None, user="bob", hub="/hub/", xsrf="x", version="1"
-    ).decode()
+    shell = {"shown": PAGES[0], "pages": PAGES, "built": None, "role": "user", "user": "bob", "hub": "/hub/"}
+    html = template.generate(page=describe_page(PICTURE), problem=None, xsrf="x", version="1", **shell).decode()
     assert "&lt;ada&gt;" in html
     assert "<ada>" not in html
     assert html.count("<table>") == 3
-    html = template.generate(page=None, problem="No pool.", user="bob", hub="/hub/", xsrf="x", version="1").decode()
+    html = template.generate(page=None, problem="No pool.", xsrf="x", version="1", **shell).decode()
     assert 'role="alert">No pool.' in html

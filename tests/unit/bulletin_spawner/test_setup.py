@@ -12,7 +12,7 @@ from jupyterhub.spawner import LocalProcessSpawner, SimpleLocalProcessSpawner
 from traitlets.config import Config
 
 from bulletin.errors import BadConfig
-from bulletin.hub_scopes import ACCESS_SCOPE, MANAGE_SCOPE
+from bulletin.hub_scopes import ACCESS_SCOPE, LEAD_SCOPE, MANAGE_SCOPE
 from bulletin_spawner.ports import find_free_ports, hold_port
 from bulletin_spawner.setup import configure
 from bulletin_spawner.spawner import BulletinMixin, BulletinSpawner
@@ -66,7 +66,7 @@ def test_a_servers_token_keeps_what_it_could_do_before(tmp_path: Path) -> None:
 def test_a_servers_token_manages_the_pool_only_where_that_is_asked_for(tmp_path: Path) -> None:
     c = Config()
     configure(c, isolation="shared", folder=tmp_path, manage_from_servers=True)
-    assert c.Spawner.server_token_scopes[-3:] == [ACCESS_SCOPE, MANAGE_SCOPE, "admin-ui"]
+    assert c.Spawner.server_token_scopes[-4:] == [ACCESS_SCOPE, MANAGE_SCOPE, LEAD_SCOPE, "admin-ui"]
 
 
 def test_what_the_config_file_had_set_stays(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_what_the_config_file_had_set_stays(tmp_path: Path) -> None:
     configure(c, isolation="shared", folder=tmp_path)
     assert [service["name"] for service in c.JupyterHub.services] == ["culler", "bulletin"]
     assert roles(c)["culler"] == ["list:users"]
-    assert set(c.JupyterHub.custom_scopes) == {"custom:x", MANAGE_SCOPE}
+    assert set(c.JupyterHub.custom_scopes) == {"custom:x", LEAD_SCOPE, MANAGE_SCOPE}
     assert c.JupyterHub.extra_user_scopes == {"read:hub", ACCESS_SCOPE}
     assert c.Spawner.server_token_scopes == ["inherit", ACCESS_SCOPE]
 

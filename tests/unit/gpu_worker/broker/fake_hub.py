@@ -23,6 +23,8 @@ class FakeHub(ThreadingHTTPServer):
         }
         self.groups = {"ada": ["ml", "bio"]}
         self.admins: set[str] = set()
+        #: Whose answer is longer than anybody reads.
+        self.long: set[str] = set()
         #: Who was a user of it.
         self.left: set[str] = set()
         self.asked: list[str] = []
@@ -43,7 +45,8 @@ class FakeHub(ThreadingHTTPServer):
         if self.status != 200:
             return self.status, {}
         if path == "/hub/api/user":
-            return (200, self.users[token]) if token in self.users else (403, {})
+            padding = {"servers": {"": {"user_options": "x" * 20_000_000}}} if token in self.long else {}
+            return (200, {**self.users[token], **padding}) if token in self.users else (403, {})
         name = path.rpartition("/")[2]
         if name in self.left:
             return 404, {}

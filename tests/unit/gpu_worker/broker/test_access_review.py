@@ -12,7 +12,7 @@ from bulletin.wire import messages as wire
 from gpu_worker.broker.access_review import AccessReview
 from gpu_worker.broker.identity import Hub, Identity, Person
 from gpu_worker.scheduler import events
-from tests.unit.gpu_worker.broker.broker_parts import ANN, TOKEN, BrokerParts
+from tests.unit.gpu_worker.broker.broker_parts import ANN, EVE, TOKEN, BrokerParts
 from tests.unit.gpu_worker.broker.fake_hub import SCOPE, FakeHub
 
 MINUTE_MS = 60_000
@@ -175,6 +175,22 @@ def test_a_lease_of_before_a_restart_is_not_paid_for_by_a_project_that_its_user_
     assert look(broker, review) == [], "the cell ends as it would"
     broker.step(events.CellEnded(runs, CellId("cell-a")))
     assert look(broker, review) == [wire.Evict(lease=runs)]
+
+
+@pytest.mark.parametrize("long", ["ann-token", "eve-token"])
+def test_what_the_hub_cannot_say_of_one_keeps_it_from_saying_nothing_of_others(
+    broker: BrokerParts, hub: FakeHub, review: AccessReview, long: str
+) -> None:
+    """What it says of a user's own servers, that user can make as long as they like."""
+    broker.join(slots=2)
+    hub.users["ann-token"]["scopes"] = []
+    leases = {
+        token: broker.submit(person, f"cell-{token}", token=token)
+        for person, token in ((ANN, "ann-token"), (EVE, "eve-token"))
+    }
+    hub.long.add(long)
+    del leases[long]
+    assert look(broker, review) == [wire.Evict(lease=lease) for lease in leases.values()]
 
 
 def test_a_session_whose_notebook_is_silent_after_a_restart_runs_no_further_cell(

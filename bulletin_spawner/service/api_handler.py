@@ -1,0 +1,143 @@
+"""One call of the REST API: who asks, what is asked within its type, and the answer as JSON."""
+
+import logging
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from jupyterhub.services.auth import HubOAuthenticated
+from tornado import web
+
+from bulletin.errors import NoPool
+from bulletin_spawner.service.api_endpoints import ApiCall, Endpoint
+from bulletin_spawner.service.api_problems import ApiProblem, ApiRefused
+from bulletin_spawner.service.page_login import PageLogin
+from bulletin_spawner.service.pool_source import PoolSource
+from bulletin_spawner.service.security_headers import HEADERS
+from bulletin_spawner.service.user_groups import UserGroups
+from bulletin_spawner.service.viewer import INCLUDED, Viewer, viewer_of
+
+log = logging.getLogger("bulletin.service")
+
+_LOG_IN = "Log in on the hub, or send a token that may use the pool."
+
+
+class ApiAnswering(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]  # jupyterhub has no types
+    """The base of all that answers JSON: problems are JSON too."""
+
+    hub_auth_class = PageLogin
+
+    def set_default_headers(self) -> None:
+        """Send the headers of all pages."""
+        for name, value in HEADERS.items():
+            self.set_header(name, value)
+        self.set_header("Content-Type", "application/json")
+
+    def write_error(self, status_code: int, **info: Any) -> None:
+        """Say in JSON what went wrong, and nothing of how."""
+        error = info.get("exc_info", (None, None, None))[1]
+        known = HTTPStatus(status_code).phrase if status_code in HTTPStatus._value2member_map_ else "Error"
+        code = "not-allowed" if status_code == HTTPStatus.FORBIDDEN else known.lower().replace(" ", "-")
+        said = error.log_message if isinstance(error, web.HTTPError) and error.log_message else ""
+        sentence = f"{said or known}." if status_code < HTTPStatus.INTERNAL_SERVER_ERROR else f"{known}. See the log."
+        self.finish(msgspec.json.encode(ApiProblem(code=code, sentence=sentence.replace("..", "."))))
+
+
+class ApiHandler(ApiAnswering):
+    """All endpoints of one path."""
+
+    def initialize(self, endpoints: dict[str, Endpoint], pool: PoolSource, groups: UserGroups) -> None:
+        """Take the endpoints by their methods."""
+        self._endpoints, self._pool, self._groups = endpoints, pool, groups
+
+    async def get(self, **named: str) -> None:
+        """Answer GET."""
+        await self._answer("GET", named)
+
+    async def post(self, **named: str) -> None:
+        """Answer POST."""
+        await self._answer("POST", named)
+
+    async def put(self, **named: str) -> None:
+        """Answer PUT."""
+        await self._answer("PUT", named)
+
+    async def delete(self, **named: str) -> None:
+        """Answer DELETE."""
+        await self._answer("DELETE", named)
+
+    async def _answer(self, method: str, named: dict[str, str]) -> None:
+        try:
+            answer = await self._ask(method, named)
+        except ApiRefused as problem:
+            self._refuse(problem.status, problem.problem)
+        except NoPool as error:
+            sentence = f"{error.problem} {error.remedy}"
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, ApiProblem(code=error.code, sentence=sentence))
+        else:
+            self.finish(msgspec.json.encode(answer))
+
+    async def _ask(self, method: str, named: dict[str, str]) -> Any:
+        endpoint = self._endpoints.get(method)
+        viewer = await self._viewer()
+        if endpoint is None:
+            self.set_header("Allow", ", ".join(sorted(self._endpoints)))
+            raise ApiRefused(HTTPStatus.METHOD_NOT_ALLOWED, "no-such-method", f"This path has no {method}.")
+        if viewer.role not in INCLUDED[endpoint.role]:
+            sentence = f"This is for {'leads of projects and ' if endpoint.role == 'lead' else ''}admins of the pool."
+            raise ApiRefused(HTTPStatus.FORBIDDEN, "not-allowed", sentence)
+        asked = self._read_parameters(endpoint, named)
+        body = self._read_body(endpoint)
+        return await endpoint.run(ApiCall(viewer, self._pool, asked, body))
+
+    async def _viewer(self) -> Viewer:
+        model = self.current_user
+        if model is None:
+            raise ApiRefused(HTTPStatus.FORBIDDEN, "not-allowed", _LOG_IN)
+        return viewer_of(model, await self._groups.fetch(model))
+
+    def _read_parameters(self, endpoint: Endpoint, named: dict[str, str]) -> Any:
+        try:
+            query = {name: self.get_query_argument(name) for name in self.request.query_arguments}
+            return msgspec.convert({**query, **named}, endpoint.asks, strict=False)
+        except (msgspec.ValidationError, web.HTTPError, UnicodeError) as error:
+            raise ApiRefused(HTTPStatus.BAD_REQUEST, "bad-request", _sentence(error)) from None
+
+    def _read_body(self, endpoint: Endpoint) -> Any:
+        if endpoint.body is None:
+            return None
+        try:
+            return msgspec.json.decode(self.request.body or b"{}", type=endpoint.body)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            raise ApiRefused(HTTPStatus.BAD_REQUEST, "bad-request", _sentence(error)) from None
+
+    def _refuse(self, status: HTTPStatus, problem: ApiProblem) -> None:
+        self.set_status(status)
+        self.finish(msgspec.json.encode(problem))
+
+
+class NoSuchPath(ApiAnswering):
+    """Whatever else is below api/."""
+
+    def prepare(self) -> None:
+        """Refuse every method."""
+        self.set_status(HTTPStatus.NOT_FOUND)
+        sentence = "There is nothing of that name. What there is: api/v1/openapi.json"
+        self.finish(msgspec.json.encode(ApiProblem(code="not-found", sentence=sentence)))
+
+
+class ApiDocument(ApiAnswering):
+    """What the API offers. It says nothing of the pool: anybody may read it."""
+
+    def initialize(self, document: bytes) -> None:
+        """Take the document as JSON."""
+        self._document = document
+
+    def get(self) -> None:
+        """Answer with it."""
+        self.finish(self._document)
+
+
+def _sentence(error: Exception) -> str:
+    said = str(error) if isinstance(error, msgspec.MsgspecError) else "it is not text in UTF-8"
+    return f"What was asked cannot be read: {said[:200]}."

@@ -1,0 +1,39 @@
+"""What the REST API answers where it cannot do what is asked: a status, a code that stays, a sentence. Pure."""
+
+from http import HTTPStatus
+
+import msgspec
+
+from bulletin.codes import RefusalCode
+from bulletin.wire.messages import Refusal
+
+
+class ApiProblem(msgspec.Struct, frozen=True, kw_only=True):
+    """Why something was not done. The code stays as it is; the sentence may become better."""
+
+    code: str
+    sentence: str
+
+
+class ApiRefused(Exception):
+    """What was asked is not done. Status, code and sentence are the answer."""
+
+    def __init__(self, status: HTTPStatus, code: str, sentence: str) -> None:
+        super().__init__(status, code, sentence)
+        self.status, self.problem = status, ApiProblem(code=code, sentence=sentence)
+
+
+_STATUS = {
+    RefusalCode.NOT_ALLOWED: HTTPStatus.FORBIDDEN,
+    RefusalCode.NOT_YOUR_PROJECT: HTTPStatus.FORBIDDEN,
+    RefusalCode.UNKNOWN_ID: HTTPStatus.NOT_FOUND,
+    RefusalCode.NO_SUCH_CELL: HTTPStatus.NOT_FOUND,
+    RefusalCode.LEDGER_AWAY: HTTPStatus.SERVICE_UNAVAILABLE,
+    RefusalCode.FAULT: HTTPStatus.SERVICE_UNAVAILABLE,
+    RefusalCode.TOO_FAST: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+
+
+def refused(refusal: Refusal) -> ApiRefused:
+    """Make of what the broker says what the API answers: what is not in a state for it is a conflict."""
+    return ApiRefused(_STATUS.get(refusal.code, HTTPStatus.CONFLICT), refusal.code.value, refusal.sentence)

@@ -1,0 +1,190 @@
+// *Me*: what I run and wait for, what I may use, what my last cells cost.
+import { useLive } from "./api";
+import type { CellReceipt, MeView, MyCell, NodeCells, ProjectStanding, ReceiptsView, ShownRequest } from "./api_types";
+import { showWait } from "./now_page";
+import { Act, Bar, Copy, Section, Table, Trouble, Waiting } from "./parts";
+import { count, shortName, showAge, showDuration, showHours, showMilli, showSize, showTime } from "./words";
+
+const CANCELLED: Record<string, string> = {
+  withdrawn: "withdrawn",
+  interrupted: "asked to stop",
+  ended: "ended",
+};
+const STATES: Record<string, string> = {
+  granted: "starting",
+  busy: "running",
+  reclaiming: "making room for others",
+  hot: "kept ready",
+  leaving: "being cleared",
+};
+
+export function MePage() {
+  const me = useLive<MeView>("/me", 3000);
+  const cells = useLive<NodeCells>("/me/cells", 15_000);
+  const receipts = useLive<ReceiptsView>("/me/receipts", 15_000);
+  const refresh = () => {
+    me.refresh();
+    cells.refresh();
+  };
+  const view = me.data;
+  if (!view) return me.problem ? <Trouble sentence={me.problem} onRetry={me.refresh} /> : <Waiting what="Looking for your cells …" />;
+  const word = view.slot_word;
+  return (
+    <>
+      <Trouble sentence={me.problem} onRetry={me.refresh} />
+      <p class="summary" role="status">{summary(view)}</p>
+      <Section title="Running and kept ready">
+        {view.running.length === 0 ? (
+          <p class="empty">Nothing of yours runs. A notebook cell that begins with %%gpu would.</p>
+        ) : (
+          <ul class="cards">{view.running.map((one) => <Running key={one.lease} one={one} word={word} onDone={refresh} />)}</ul>
+        )}
+      </Section>
+      {view.waiting.length > 0 && (
+        <Section title="Waiting">
+          <ul class="cards">{view.waiting.map((one) => <WaitingCard key={one.lease} one={one} word={word} onDone={refresh} />)}</ul>
+        </Section>
+      )}
+      <Background cells={cells.data} problem={cells.problem} onRetry={cells.refresh} onDone={refresh} />
+      <Section title="What you may use">
+        {view.projects.length === 0 ? (
+          <p class="empty">No quotas are set for your projects: what is free is yours to use.</p>
+        ) : (
+          <ul class="cards">{view.projects.map((one) => <Project key={one.project} one={one} word={word} />)}</ul>
+        )}
+      </Section>
+      <Section title="Last cells" note="What each cost, and what would serve better next time.">
+        <Trouble sentence={receipts.problem} onRetry={receipts.refresh} />
+        {receipts.data && <Receipts view={receipts.data} />}
+      </Section>
+    </>
+  );
+}
+
+function summary(view: MeView): string {
+  const cells = view.running.filter((one) => one.state !== "hot").length;
+  const hot = view.running.length - cells;
+  const words = [cells === 0 ? "No cell of yours runs" : `${count(cells, "cell")} of yours ${cells === 1 ? "runs" : "run"}`];
+  if (hot > 0) words.push(`${hot} kept ready`);
+  words.push(view.waiting.length === 0 ? "none waits" : `${view.waiting.length} in line`);
+  return `${words.join(", ")}.`;
+}
+
+function Running({ one, word, onDone }: { one: MyCell; word: string; onDone: () => void }) {
+  const name = one.label || one.cell || one.lease;
+  const where = one.slots.length > 1 ? `${count(one.slots.length, word)} of ${one.node}` : `${shortName(one.slots[0] ?? word)} of ${one.node}`;
+  const isRunning = one.state === "busy" || one.state === "reclaiming";
+  return (
+    <li class={`card ${one.state}`}>
+      <h3>{one.label || <code>{one.cell ?? one.lease}</code>} <small>{STATES[one.state] ?? one.state}</small></h3>
+      <p>
+        {where}, for {showAge(one.for_ms)}
+        {isRunning && `, at most ${showDuration(Math.max(0, one.walltime_ms - one.for_ms))} more`}
+        {one.is_in_quota !== null && `, ${one.is_in_quota ? "in quota" : "borrowed: it goes back when its owner needs it"}`}.
+      </p>
+      {one.busy_percent !== null && (
+        <p><Bar share={one.busy_percent / 100} label={`${word} busy`} text={`${one.busy_percent} % busy${one.used_bytes !== null ? `, ${showSize(one.used_bytes)} of ${showSize(one.memory_bytes)}` : ""}`} /></p>
+      )}
+      {one.idle_ms > 0 && isRunning && <p class="warning">The {word} has done nothing for {showDuration(one.idle_ms)}: others may be waiting for it.</p>}
+      {one.state !== "hot" && one.state !== "leaving" && (
+        <Act text="Cancel" about={name} path={`/cells/${encodeURIComponent(one.lease)}/cancel`} confirm="Stop this cell" done={(answer) => CANCELLED[answer.what ?? ""] ?? "done"} onDone={onDone} />
+      )}
+    </li>
+  );
+}
+
+function WaitingCard({ one, word, onDone }: { one: ShownRequest; word: string; onDone: () => void }) {
+  const path = `/cells/${encodeURIComponent(one.lease ?? "")}`;
+  const isHeld = one.reason.startsWith("you hold it");
+  const name = one.label || `place ${one.position}`;
+  return (
+    <li class="card">
+      <h3>Place {one.position} <small>{count(one.gpus, word)}{one.label && `, ${one.label}`}</small></h3>
+      <p>Waited {showAge(one.waited_ms)}{showWait(one) && `, ${showWait(one)}`}.</p>
+      {one.reason && <p class="reason"><span class="note">Why: </span>{one.reason}.</p>}
+      <p class="actions">
+      <Act text="Withdraw" about={name} path={`${path}/cancel`} confirm="Withdraw it" done={(answer) => CANCELLED[answer.what ?? ""] ?? "done"} onDone={onDone} />
+      {isHeld ? (
+        <Act text="Release" about={name} path={`${path}/release`} done={() => "waits as others do"} onDone={onDone} />
+      ) : (
+        <Act text="Hold" about={name} path={`${path}/hold`} done={() => "held until you release it"} onDone={onDone} />
+      )}
+      </p>
+    </li>
+  );
+}
+
+function Background(props: { cells: NodeCells | undefined; problem: string; onRetry: () => void; onDone: () => void }) {
+  const cells = props.cells?.cells.filter((one) => !one.is_attended) ?? [];
+  const missing = props.cells?.missing ?? [];
+  if (!props.problem && cells.length === 0 && missing.length === 0) return null;
+  return (
+    <Section title="Without a notebook" note="Cells in the background, or whose notebook is gone. What you copy brings output and variables into any notebook of yours.">
+      <Trouble sentence={props.problem} onRetry={props.onRetry} />
+      {missing.length > 0 && <p class="warning">No answer from {missing.join(", ")}: cells there are not shown.</p>}
+      <ul class="cards">
+        {cells.map((one) => (
+          <li class="card" key={one.cell}>
+            <h3>{one.label || <code>{one.cell}</code>} <small>{one.state === "running" ? "running" : one.state === "finished" ? "finished, results wait" : "lost"}</small></h3>
+            <p><code class="line">{one.line}</code></p>
+            <p>On {one.node}, began {showDuration(one.since_ms)} ago.</p>
+            <Copy text={one.attach} />
+            {one.state === "running" && (
+              <Act text="Cancel" about={one.label || one.cell} path={`/cells/${encodeURIComponent(one.cell)}/cancel`} confirm="Stop this cell" done={(answer) => CANCELLED[answer.what ?? ""] ?? "done"} onDone={props.onDone} />
+            )}
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}
+
+export function Project({ one, word }: { one: ProjectStanding; word: string }) {
+  const most = Math.max(one.guaranteed_milli, one.used_milli, one.limit_milli ?? 0, 1);
+  const isOver = one.used_milli > one.guaranteed_milli;
+  return (
+    <li class="card">
+      <h3>{one.project} {one.is_led && <small>you lead it</small>}</h3>
+      <p><Bar share={one.used_milli / most} label="Used" kind={isOver ? "borrowed" : ""} text={`${showMilli(one.used_milli)} in use${one.guaranteed_milli ? ` of ${showMilli(one.guaranteed_milli)} guaranteed` : ", nothing guaranteed"}${one.limit_milli !== null ? `, ${showMilli(one.limit_milli)} at most` : ""}`} /></p>
+      {one.budget_ms !== null && one.budget_left_ms !== null && (
+        <p><Bar share={one.budget_ms ? one.budget_left_ms / one.budget_ms : 0} label="Budget left" text={`${showHours(one.budget_left_ms, word)} left of ${showHours(one.budget_ms)} this ${one.period ?? "period"}${one.period_ends_in_ms !== null ? `, which ends in ${showDuration(one.period_ends_in_ms)}` : ""}`} /></p>
+      )}
+      {one.credits_ms !== 0 && <p>{one.credits_ms > 0 ? `${showHours(one.credits_ms, word)} of credit, by lending.` : `${showHours(-one.credits_ms, word)} borrowed of others, to be lent back.`}</p>}
+      {one.borrows_in_ms > 0 && <p>Others took back what was theirs: it may borrow again in {showDuration(one.borrows_in_ms)}.</p>}
+      {one.waiting > 0 && <p>{count(one.waiting, "request")} in line.</p>}
+      {one.class_hours && <p>{one.class_hours}.</p>}
+    </li>
+  );
+}
+
+function Receipts({ view }: { view: ReceiptsView }) {
+  if (view.receipts.length === 0) return <p class="empty">No cell of yours has ended yet.</p>;
+  const isMeasured = view.receipts.some((one) => one.mean_utilization !== null || one.peak_memory_bytes !== null);
+  const number = (name: string) => ({ name, isNumber: true });
+  return (
+    <Table label="Last cells" columns={["Ended", "Cell", "How", number("Ran"), number(`${view.slot_word} time`), number("Borrowed"), number("Returned"), ...(isMeasured ? [number("Busy"), number("Peak")] : []), "Where"]}>
+      {view.receipts.map((one) => <Receipt key={`${one.cell}-${one.ended_at_ms}`} one={one} isMeasured={isMeasured} />)}
+    </Table>
+  );
+}
+
+function Receipt({ one, isMeasured }: { one: CellReceipt; isMeasured: boolean }) {
+  const cost = one.charged_ms ?? (one.held_ms - one.refunded_ms) * one.slots;
+  return (
+    <>
+      <tr>
+        <td>{showTime(one.ended_at_ms)}</td>
+        <td>{one.label || <code title={one.cell}>{one.cell.slice(0, 10)}</code>}{one.runs > 1 && <span class="note"> {one.runs} short cells</span>}</td>
+        <td>{one.ended}</td>
+        <td class="number">{showDuration(one.ran_ms)}</td>
+        <td class="number">{showDuration(cost)}</td>
+        <td class="number">{one.borrowed_ms ? showDuration(one.borrowed_ms * one.slots) : "—"}</td>
+        <td class="number">{showSize(one.bytes_returned)}</td>
+        {isMeasured && <td class="number">{one.mean_utilization === null ? "—" : `${Math.round(one.mean_utilization * 100)} %`}</td>}
+        {isMeasured && <td class="number">{one.peak_memory_bytes === null ? "—" : showSize(one.peak_memory_bytes)}</td>}
+        <td>{one.node}</td>
+      </tr>
+      {one.advice && <tr class="advice"><td colSpan={isMeasured ? 10 : 8}><span>{one.advice}</span></td></tr>}
+    </>
+  );
+}

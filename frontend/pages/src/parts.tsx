@@ -1,0 +1,126 @@
+// What several pages are made of.
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ask } from "./api";
+
+/** A part of a page under a heading. */
+export function Section(props: { title: string; note?: string; children: ComponentChildren }) {
+  const id = props.title.toLowerCase().replace(/\W+/g, "-");
+  return (
+    <section aria-labelledby={id}>
+      <h2 id={id}>{props.title}</h2>
+      {props.note && <p class="note">{props.note}</p>}
+      {props.children}
+    </section>
+  );
+}
+
+/** Says why what is shown is not up to date, once, to everybody. */
+export function Trouble(props: { sentence: string; onRetry: () => void }) {
+  if (!props.sentence) return null;
+  return (
+    <p class="problem" role="alert">
+      {props.sentence} <button type="button" class="quiet" onClick={props.onRetry}>Look again</button>
+    </p>
+  );
+}
+
+/** Stands where something is about to be shown. */
+export function Waiting(props: { what: string }) {
+  return <p class="empty" aria-busy="true">{props.what}</p>;
+}
+
+/** A table that scrolls in itself where it is too wide. */
+export function Table(props: { label: string; columns: (string | { name: string; isNumber?: boolean; isOptional?: boolean })[]; children: ComponentChildren }) {
+  return (
+    <div class="scroll" role="region" aria-label={props.label} tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            {props.columns.map((column) => {
+              const { name, isNumber = false, isOptional = false } = typeof column === "string" ? { name: column } : column;
+              const kind = `${isNumber ? "number" : ""} ${isOptional ? "optional" : ""}`.trim();
+              return name ? <th scope="col" class={kind}>{name}</th> : <td />;
+            })}
+          </tr>
+        </thead>
+        <tbody>{props.children}</tbody>
+      </table>
+    </div>
+  );
+}
+
+/** A small bar with its value in words beside it. */
+export function Bar(props: { share: number; text: string; label: string; kind?: string }) {
+  const share = Math.max(0, Math.min(1, props.share));
+  return (
+    <span class="meter">
+      <span class={`bar ${props.kind ?? ""}`} aria-hidden="true"><span style={{ width: `${share * 100}%` }} /></span>
+      <span><span class="hidden">{props.label}: </span>{props.text}</span>
+    </span>
+  );
+}
+
+/** A button that does something to a cell, asks before where that cannot be undone, and says what came of it. */
+export function Act(props: {
+  text: string;
+  about: string;
+  path: string;
+  method?: string;
+  body?: unknown;
+  confirm?: string;
+  done: (answer: { what?: string }) => string;
+  onDone: () => void;
+}) {
+  const [state, setState] = useState<"idle" | "asking" | "busy">("idle");
+  const [said, setSaid] = useState("");
+  const again = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    if (state === "asking") again.current?.focus();
+  }, [state]);
+  const go = async () => {
+    setState("busy");
+    try {
+      setSaid(props.done(await ask<{ what?: string }>(props.path, props.method ?? "POST", props.body ?? (props.method === "DELETE" ? undefined : {}))));
+      props.onDone();
+    } catch (error) {
+      setSaid(error instanceof Error ? error.message : String(error));
+    }
+    setState("idle");
+  };
+  return (
+    <span class="act">
+      {state === "asking" ? (
+        <>
+          <button type="button" class="danger" ref={again} onClick={go}>{props.confirm}</button>
+          <button type="button" class="quiet" onClick={() => setState("idle")}>Keep</button>
+        </>
+      ) : (
+        <button type="button" class="quiet" disabled={state === "busy"} aria-label={`${props.text}: ${props.about}`} onClick={() => (props.confirm ? setState("asking") : void go())}>
+          {props.text}
+        </button>
+      )}
+      <span role="status" class="note">{said}</span>
+    </span>
+  );
+}
+
+/** Copies a command; where the browser does not let it, the command stands there to be marked. */
+export function Copy(props: { text: string }) {
+  const [isCopied, setCopied] = useState(false);
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(props.text);
+      setCopied(true);
+    } catch {
+      setCopied(false);
+    }
+  };
+  return (
+    <span class="copy">
+      <code>{props.text}</code>
+      <button type="button" class="quiet" onClick={copy} aria-label={`Copy ${props.text}`}>Copy</button>
+      <span role="status" class="note">{isCopied ? "copied" : ""}</span>
+    </span>
+  );
+}

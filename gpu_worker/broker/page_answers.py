@@ -1,0 +1,114 @@
+"""The hub's pages: what they ask of the broker, whether they may, and the answer."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+
+from bulletin.codes import RefusalCode
+from bulletin.errors import LedgerAway
+from bulletin.ids import ProjectId
+from bulletin.wire import console, messages as wire, page_requests as page
+from bulletin.wire.messages.engine_broker import Demand
+from bulletin.wire.messages.own_cells import OwnReport
+from gpu_worker.broker import pool_report, project_use, reports
+from gpu_worker.broker.agents import Agents
+from gpu_worker.broker.identity import Person
+from gpu_worker.broker.ledger import Ledger
+from gpu_worker.broker.scheduler_shell import SchedulerShell
+
+Answer = Callable[[Person, console.FromConsole], Awaitable[console.Report | Demand | OwnReport | wire.Refusal]]
+_NOT_THE_PAGE = "Only the hub's own page asks so. People ask as themselves: bulletin queue, bulletin projects."
+
+
+class PageAnswers:
+    """Answers the pool's own service. Nobody else may speak in others' names, or see all at once."""
+
+    def __init__(
+        self,
+        shell: SchedulerShell,
+        agents: Agents,
+        ledger: Ledger,
+        now_ms: Callable[[], int],
+        answer: Answer,
+        *,
+        started_ms: int,
+        serves_hub: bool,
+    ) -> None:
+        """Take `answer`, which decides what a person may."""
+        self._shell, self._agents, self._ledger, self._answer_person = shell, agents, ledger, answer
+        self._now_ms, self._started_ms, self._serves_hub = now_ms, started_ms, serves_hub
+
+    async def answer(
+        self, person: Person, asked: page.FromPage
+    ) -> page.PageReport | console.Report | Demand | OwnReport | wire.Refusal:
+        """Return the report that was asked for, or a refusal with its sentence."""
+        if not person.is_page or isinstance(asked, page.FindFor):  # the page's own is asked of the nodes (`Joins`)
+            return wire.Refusal(code=RefusalCode.NOT_ALLOWED, sentence=_NOT_THE_PAGE)
+        try:
+            match asked:
+                case page.AskPool():
+                    return await self._pool(person)
+                case page.OnBehalf():
+                    return await self._answer_person(_person(asked.reader), asked.question)
+                case page.AskPast():
+                    records = await asyncio.to_thread(self._ledger.rows_of_user, asked.user, asked.limit)
+                    return page.PastCells(cells=tuple(map(reports.ended, records)), slot_word=self._agents.slot_word)
+                case page.AskUse():
+                    return await asyncio.to_thread(self._use, asked, *self._inside(asked.project))
+        except LedgerAway as error:
+            return wire.Refusal(code=RefusalCode.LEDGER_AWAY, sentence=str(error))
+
+    async def _pool(self, person: Person) -> page.PoolReport:
+        boosts = await self._answer_person(person, console.AskBoosts())
+        return pool_report.draw_pool(
+            self._shell,
+            self._agents,
+            self._now_ms(),
+            started_ms=self._started_ms,
+            serves_hub=self._serves_hub,
+            boosts=boosts.boosts if isinstance(boosts, console.BoostReport) else (),
+        )
+
+    def _inside(self, project: ProjectId) -> tuple[tuple[ProjectId, ...], int]:
+        """Return a project with all that is in it, and what it is guaranteed now."""
+        account = self._shell.scheduler.state.accounts.by_id.get(project)
+        if account is None:
+            return (project,), 0
+
+        def walk() -> Iterator[ProjectId]:
+            waiting = [account]
+            while waiting:
+                at = waiting.pop()
+                yield at.project.id
+                waiting += at.children.values()
+
+        return tuple(walk()), account.guaranteed
+
+    def _use(self, asked: page.AskUse, inside: tuple[ProjectId, ...], guaranteed_milli: int) -> page.UseReport:
+        """Read the ledger; blocks while it reads."""
+        parts = project_use.stretches(asked.stretch, asked.count, self._now_ms())
+        kind = "gpu" if self._agents.slot_word == "GPU" else "cpu"
+        with self._ledger.database.reading() as connection:
+            found = project_use.read_use(
+                connection, asked.project, inside, parts, kind=kind, guaranteed_milli=guaranteed_milli
+            )
+            lenders = project_use.read_lenders(connection, parts[0][0])
+        return page.UseReport(
+            project=asked.project,
+            stretch=asked.stretch,
+            parts=found[0],
+            users=found[1],
+            labels=found[2],
+            lenders=lenders,
+            slot_word=self._agents.slot_word,
+        )
+
+
+def _person(reader: page.PageReader) -> Person:
+    """Make the person in whose name the page asks, as the hub has said it to the page."""
+    return Person(
+        user=reader.user,
+        groups=tuple(sorted(reader.groups)),
+        is_admin=reader.is_admin,
+        leads=tuple(map(ProjectId, reader.leads)),
+        place="on the hub's page",
+    )

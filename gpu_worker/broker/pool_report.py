@@ -1,0 +1,93 @@
+"""The whole pool at this moment, for the hub's pages: slots, leases, the line, projects. Reads; changes nothing."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+import msgspec
+
+from bulletin.ids import LeaseId
+from bulletin.wire import console, page_requests
+from gpu_worker.broker import reports
+from gpu_worker.broker.agents import Agents, ConnectedAgent
+from gpu_worker.broker.scheduler_shell import SchedulerShell
+
+#: So much of the line is told, each place with its reason; and so many leases and projects.
+MOST_WAITING, _MOST_LEASES, _MOST_PROJECTS = 2_500, 5_000, 2_000
+
+
+def draw_pool(
+    shell: SchedulerShell,
+    agents: Agents,
+    now_ms: int,
+    *,
+    started_ms: int,
+    serves_hub: bool,
+    boosts: Iterable[console.BoostRow] = (),
+) -> page_requests.PoolReport:
+    """Draw all of it with everybody's names: who asks leaves out what its readers may not see."""
+    state = shell.scheduler.state
+    missing: dict[str, tuple[str, ...]] = {}
+    for agent in agents.known.values() if serves_hub else ():
+        for word in agent.message.missing_protections:
+            missing[word] = (*missing.get(word, ()), agent.message.node)
+    accounts = {agent.message.shared_account for agent in agents.known.values()} - {""}
+    return page_requests.PoolReport(
+        slots=tuple(slot for agent in agents.known.values() for slot in _slots(shell, agent, now_ms)),
+        leases=tuple(_leases(shell, now_ms)),
+        waiting=tuple(_waiting(shell, now_ms)),
+        waiting_count=len(state.pending),
+        projects=tuple(reports.project(account, state) for account in islice(reports.tree(state), _MOST_PROJECTS)),
+        boosts=tuple(boosts),
+        slot_word=agents.slot_word,
+        uptime_ms=now_ms - started_ms,
+        shared_accounts=tuple(sorted(accounts)) if serves_hub else (),
+        missing_protections=missing,
+        absent_nodes=agents.absent_nodes,
+    )
+
+
+def _slots(shell: SchedulerShell, agent: ConnectedAgent, now_ms: int) -> Iterator[page_requests.PoolSlot]:
+    state, message = shell.scheduler.state, agent.message
+    node, drains_at_ms = state.nodes.get(message.agent), state.planned_drains.at_ms.get(message.agent)
+    uses = {use.slot: use for use in agent.slot_uses}
+    for slot in message.slots:
+        lease = node.tenants.get(slot.slot) if node is not None else None
+        use = uses.get(slot.slot)
+        yield page_requests.PoolSlot(
+            node=message.node,
+            slot=slot.slot,
+            name=slot.name,
+            memory_bytes=slot.memory_bytes,
+            milli=slot.milli,
+            lease=lease if lease in state.leases else None,
+            is_drained=node is not None and node.is_drained,
+            drains_in_ms=None if drains_at_ms is None else max(0, drains_at_ms - now_ms),
+            busy_percent=None if use is None else use.busy_percent,
+            used_bytes=None if use is None else use.used_bytes,
+            idle_ms=0 if use is None else use.idle_ms,
+        )
+
+
+def _leases(shell: SchedulerShell, now_ms: int) -> Iterator[page_requests.PoolLease]:
+    state = shell.scheduler.state
+    for lease in sorted(state.leases.values(), key=lambda one: (one.since_ms, one.id))[:_MOST_LEASES]:
+        row = reports.running(state, lease, now_ms, is_in_quota=shell.is_in_quota(lease))
+        yield page_requests.PoolLease(**msgspec.structs.asdict(row), label=_label(shell, lease.id))
+
+
+def _label(shell: SchedulerShell, lease: LeaseId) -> str:
+    active = shell.active_leases.get(lease)
+    return active.prepare.label if active is not None and active.prepare is not None else ""
+
+
+def _waiting(shell: SchedulerShell, now_ms: int) -> Iterator[console.WaitingRow]:
+    for request in reports.in_line(shell.scheduler.state)[:MOST_WAITING]:
+        pending, known = shell.pending_requests.get(request.id), shell.waiting(request.id, now_ms)
+        if pending is not None and known is not None:
+            yield reports.waiting(
+                request,
+                known,
+                waited_ms=now_ms - pending.since_ms,
+                usual_ms=shell.teller.usual_ms(pending, now_ms),
+                label=pending.message.label,
+            )
