@@ -67,6 +67,12 @@ def open_panel(page: Page) -> Locator:
     return panel
 
 
+def stop(card: Locator) -> None:
+    """Cancel a cell that runs, and mean it."""
+    card.get_by_role("button", name="Cancel").click()
+    card.page.get_by_role("button", name="Stop the Cell").click()
+
+
 def source(notebook: Notebook, number: int) -> Locator:
     return notebook.cell(number).locator(".cm-line")
 
@@ -149,6 +155,9 @@ def test_a_background_cell_is_cancelled_in_the_panel_while_the_kernel_is_busy(lo
         card.get_by_role("button", name="Copy attach command").click()
         expect(notebook.page.locator(".Toastify__toast").filter(has_text="Copied: %gpu attach")).to_be_visible()
         card.get_by_role("button", name="Cancel").click()
+        notebook.page.get_by_role("button", name="Keep It Running").click()
+        expect(card).to_contain_text("Running for")
+        stop(card)
         expect(panel.get_by_role("region", name="Running")).to_have_count(0)
         gate.open()
         notebook.wait(2)
@@ -191,7 +200,7 @@ def test_a_cell_that_lost_its_notebook_has_the_command_that_brings_it(hub: Hub, 
         command = card.locator("code").inner_text()
         assert re.fullmatch(r"%gpu attach [0-9a-f]{8}", command)
         attached = lost.send(command).wait(lambda run: "it began" in run.text)
-        panel.get_by_role("region", name="Running").get_by_role("button", name="Cancel").click()
+        stop(panel.get_by_role("region", name="Running"))
         attached.wait()
 
 

@@ -49,12 +49,19 @@ export class CellToggle {
     const model = this.tracker.activeCell?.model ?? null;
     this.followed = model;
     model?.sharedModel.changed.connect(this.tell, this);
-    this.tell();
-  }
-
-  private tell(): void {
+    this.wasOn = this.isOn;
     this.changedSignal.emit();
   }
+
+  /** Say so where it matters: a key that is pressed in the cell is no news by itself. */
+  private tell(): void {
+    if (this.isOn !== this.wasOn) {
+      this.wasOn = this.isOn;
+      this.changedSignal.emit();
+    }
+  }
+
+  private wasOn = false;
 
   private readonly changedSignal = new Signal<this, void>(this);
 

@@ -1,7 +1,7 @@
 /** The GPU pool in JupyterLab and Notebook. Where there is no pool, nothing of it is seen. */
 
 import { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
-import { Clipboard, ICommandPalette, Notification } from '@jupyterlab/apputils';
+import { Clipboard, Dialog, ICommandPalette, Notification, showDialog } from '@jupyterlab/apputils';
 import { CodeCell } from '@jupyterlab/cells';
 import { EditorExtensionRegistry, IEditorExtensionRegistry } from '@jupyterlab/codemirror';
 import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
@@ -44,6 +44,11 @@ function makeHost(app: JupyterFrontEnd): PanelHost {
     copy: text => {
       Clipboard.copyToSystem(text);
       Notification.info(`Copied: ${text}`, { autoClose: 2_000 });
+    },
+    confirmStop: async sentence => {
+      const buttons = [Dialog.cancelButton({ label: 'Keep It Running' }), Dialog.warnButton({ label: 'Stop the Cell' })];
+      const answer = await showDialog({ title: 'Stop this cell?', body: sentence, buttons, defaultButton: 0 });
+      return answer.button.accept;
     },
     say: text => void Notification.info(text, { autoClose: 5_000 })
   };

@@ -15,6 +15,8 @@ export interface PanelHost {
   pathOf(kernel: string): string;
   openNotebook(path: string): void;
   copy(text: string): void;
+  /** Ask whether a cell that runs is to be stopped, which may be hours of work. */
+  confirmStop(sentence: string): Promise<boolean>;
   say(text: string): void;
 }
 
@@ -122,12 +124,17 @@ interface CellProps<T> {
 }
 
 function Running({ cell, host, cancel }: CellProps<RunningCell>): JSX.Element {
+  const stop = async (): Promise<void> => {
+    if (await host.confirmStop(`${cell.title || KINDS[cell.kind]}: ${cell.sentence}`)) {
+      cancel(cell.lease);
+    }
+  };
   return (
     <li className="bulletin-mod-running">
       <Head cell={cell} host={host} />
       <p>{cell.sentence}</p>
       <p className="bulletin-actions">
-        <button className="jp-Button jp-mod-styled jp-mod-minimal" onClick={() => cancel(cell.lease)}>
+        <button className="jp-Button jp-mod-styled jp-mod-minimal" onClick={() => void stop()}>
           Cancel
         </button>
         {cell.command !== '' && (

@@ -12,7 +12,7 @@ import zmq.asyncio
 from bulletin.codes import RefusalCode
 from bulletin.errors import NotDone
 from bulletin.ids import LeaseId, UserName
-from bulletin.wire import channel, console, frames, keys, messages as wire
+from bulletin.wire import channel, clients, console, frames, keys, messages as wire
 from bulletin.wire.messages.own_cells import AskOwn, OwnReport
 from bulletin_lab.pool_link import NotLetIn, OwnCells, PoolLink
 
@@ -49,7 +49,7 @@ class Broker:
         context = zmq.asyncio.Context()
         socket = channel.serve(context.socket(zmq.ROUTER), self.keys, channel.CONTROL_LIMIT, 100)
         self.address = channel.bind(socket, "tcp://127.0.0.1:0")
-        unpacker: frames.Unpacker[Any] = frames.Unpacker(console.FromClient)
+        unpacker: frames.Unpacker[Any] = frames.Unpacker(clients.FromClient)
 
         async def serve() -> None:
             while True:
