@@ -89,6 +89,12 @@ def of(taken: list[float], name: str) -> Row:
     return {f"{name}, median": statistics.median(taken), f"{name}, least": min(taken)}
 
 
+def more(less: list[float], much: list[float]) -> Row:
+    """Return by how much the second of each pair takes longer; and the quickest second than the quickest first."""
+    pairs = [second - first for first, second in zip(less, much, strict=True)]
+    return {"over, median": statistics.median(pairs), "over, of the least": min(much) - min(less)}
+
+
 def over(shell: Shell, cell: str, times: int, before: str = "") -> Row:
     """Run the cell plainly and with `%%gpu` in turn; `before` each, a cell that does not count."""
     plain, gpu = [], []
@@ -102,8 +108,7 @@ def over(shell: Shell, cell: str, times: int, before: str = "") -> Row:
         if number >= 3:
             plain.append(taken)
             gpu.append(taken_gpu)
-    more = [there - here for here, there in zip(plain, gpu, strict=True)]
-    return {**of(plain, "plain"), **of(gpu, "%%gpu"), **of(more, "over")}
+    return {**of(plain, "plain"), **of(gpu, "%%gpu"), **more(plain, gpu)}
 
 
 def empty(shell: Shell, *, quick: bool) -> Row:
@@ -128,8 +133,7 @@ def large_array(shell: Shell, *, quick: bool) -> Row:
         if number < 3:
             nothing.clear()
             using.clear()
-    more = [there - here for here, there in zip(nothing, using, strict=True)]
-    return {**of(nothing, "empty"), **of(using, "1 GB unchanged"), **of(more, "over")}
+    return {**of(nothing, "empty"), **of(using, "1 GB unchanged"), **more(nothing, using)}
 
 
 def frame(shell: Shell, *, quick: bool) -> Row:
