@@ -9,7 +9,7 @@ from bulletin.ids import CellId, LeaseId, ProjectId
 from bulletin.pool_words import describe_outcome
 from bulletin.units import show_size
 from bulletin.wire.console import EndedRow, ProjectRow
-from bulletin.wire.page_requests import PastCells, PoolLease, PoolReport
+from bulletin.wire.page_requests import PastCells, PoolLease, PoolReport, PoolSlot
 from bulletin_spawner.service.now_view import IDLE_MS, ShownRequest, show_request
 from bulletin_spawner.service.viewer import Role, Sight
 
@@ -168,8 +168,14 @@ def _my_cell(lease: PoolLease, report: PoolReport) -> MyCell:
         busy_percent=sum(slot.busy_percent or 0 for slot in measured) // len(measured) if measured else None,
         used_bytes=sum(slot.used_bytes or 0 for slot in measured) if measured else None,
         memory_bytes=sum(slot.memory_bytes for slot in slots),
-        idle_ms=min((slot.idle_ms for slot in measured if slot.idle_ms >= IDLE_MS), default=0),
+        idle_ms=_idle_ms(lease, measured),
     )
+
+
+def _idle_ms(lease: PoolLease, measured: Sequence[PoolSlot]) -> int:
+    """Compute for how long none of a lease's slots has done anything; 0 where that is not long, or not measured."""
+    idle_ms = min((min(slot.idle_ms, lease.for_ms) for slot in measured), default=0)
+    return idle_ms if idle_ms >= IDLE_MS else 0
 
 
 def _receipt(row: EndedRow, slot_word: str, sizes: Sequence[int]) -> CellReceipt:

@@ -215,7 +215,7 @@ def _show_slot(slot: PoolSlot, lease: PoolLease | None, numbers: dict[LeaseId, i
     is_running = lease.state in ("busy", "reclaiming")
     shown = msgspec.structs.replace(
         shown,
-        for_ms=slot.idle_ms if state == "idle" else lease.for_ms,
+        for_ms=min(slot.idle_ms, lease.for_ms) if state == "idle" else lease.for_ms,
         ends_in_ms=max(0, lease.walltime_ms - lease.for_ms) if is_running else None,
         group=numbers.get(lease.lease),
         user=SOMEONE,

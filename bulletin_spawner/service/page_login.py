@@ -1,11 +1,14 @@
 """How people log in to the page: by the hub, as JupyterHub does it; but nobody fills the page's memory with it."""
 
+import re
 from typing import Any
 
 from jupyterhub.services.auth import HubOAuth
 
 #: Logins that have begun are remembered for ten minutes; so many of them, of which each takes less than 1 kB.
 MOST_LOGINS = 10_000
+#: A path of this service to go back to after a login: short, and of no other host.
+_PAGE_PATH = re.compile(r"/[a-z0-9][\w/~.-]{0,100}", re.IGNORECASE | re.ASCII)
 #: The hub's own session ids have 32 characters.
 _LONGEST_SESSION_ID = 64
 
@@ -14,12 +17,13 @@ class PageLogin(HubOAuth):  # type: ignore[misc]  # jupyterhub has no types
     """JupyterHub's login for services. Anybody may begin one, and show any cookie, before the hub says who it is."""
 
     def generate_state(self, next_url: str | None = None, **extra_state: Any) -> str:
-        """Remember a login that begins. It leads to the page, which is the only one, whatever was asked for."""
-        del next_url
+        """Remember a login that begins. It leads to the page that was asked for, by its path alone, or to the first."""
+        path = (next_url or "").partition("?")[0]
+        back = path if _PAGE_PATH.fullmatch(path) else None
         states = self._oauth_states
         while len(states) >= MOST_LOGINS:
             states.pop(next(iter(states.timestamps)), None)  # the oldest
-        state: str = super().generate_state(None, **extra_state)
+        state: str = super().generate_state(back, **extra_state)
         return state
 
     def get_session_id(self, handler: Any) -> str:

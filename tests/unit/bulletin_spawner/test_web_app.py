@@ -154,6 +154,26 @@ def test_a_login_that_begins_is_remembered_without_what_was_asked_for(monkeypatc
     assert all(page.hub_auth_class is PageLogin for page in (PoolPage, StatusApi, LoginCallback))
 
 
+@pytest.mark.parametrize(
+    ("asked", "back"),
+    [
+        ("/pool/project?project=ml", "/pool/project"),
+        ("/pool/me", "/pool/me"),
+        ("//evil.example/pool/", None),
+        ("https://evil.example/", None),
+        ("/\\evil.example", None),
+        (f"/pool/{'x' * 200}", None),
+        (None, None),
+    ],
+)
+def test_a_login_leads_back_to_a_path_of_the_service_and_nowhere_else(
+    asked: str | None, back: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _know_a_hub(monkeypatch)
+    login = PageLogin.instance()
+    assert login.get_next_url(login.generate_state(asked, code_verifier="y")) == (back or login.base_url)
+
+
 def test_of_logins_that_nobody_goes_on_with_so_many_are_remembered_and_the_newest_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,0 +1,256 @@
+"""The hub's pages in a real browser: as a user, a lead, an admin and an outsider, on a desk and on a phone."""
+
+import io
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from playwright.sync_api import Page, expect
+
+from tests.acceptance.conftest import PATIENCE_MS, tab
+from tests.acceptance.hub import REPOSITORY, Hub
+from tests.acceptance.played_pool import PlayedPool, played_pool, until
+
+pytestmark = pytest.mark.browser
+
+AXE = REPOSITORY / "node_modules" / "axe-core" / "axe.min.js"
+SIZES = {"desk": (1280, 900), "phone": (390, 844)}
+PAGES = {"now": "", "me": "me", "project": "project"}
+IMAGES = REPOSITORY / "docs" / "images"
+MINUTE_MS = 60_000
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Hub, PlayedPool]]:
+    """Eight GPUs: cells of four people, one of which holds a GPU and does nothing, a hot session, and a line."""
+    with played_pool(tmp_path_factory.mktemp("pages")) as (hub, pool):
+        nodes = [pool.add_node("gpu01", 4, running_ms=14 * MINUTE_MS), pool.add_node("gpu02", 4, 27 * MINUTE_MS)]
+        for user, label, gpus in (
+            ("ada", "resnet-50", 1),
+            ("bob", "ablation", 2),
+            ("vic", "segmentation", 1),
+            ("eve", "", 1),
+            ("ada", "background", 1),
+            ("bob", "warm-up", 1),
+        ):
+            pool.ask(user, label, gpus)
+        for node in nodes:
+            for number, slot in enumerate(node.slots):
+                node.uses[slot] = (93 - 11 * number, (20 + 7 * number) * 10**9, 0)
+            for lease in list(node.leases.values()):
+                if lease.user == "vic":
+                    node.uses.update(dict.fromkeys(lease.slots, (0, 2 * 10**9, 17 * MINUTE_MS)))
+                if lease.label == "warm-up":
+                    node.uses.update(dict.fromkeys(lease.slots, (0, 10**9, 0)))
+                    node.end_cell(lease.lease)
+        for user, label, gpus in (("eve", "", 4), ("bob", "ablation", 4), ("ada", "sweep", 4)):
+            pool.ask(user, label, gpus)
+        token = hub.token_of("ada")
+        # A GPU is said to be idle when its cell has done nothing for a minute.
+        until(
+            lambda: hub.api("GET", "/api/v1/now", token=token, base="/services/bulletin")["counts"]["idle"] == 1,
+            "the GPU that does nothing is said to be idle",
+        )
+        yield hub, pool
+
+
+@contextmanager
+def logged_in(hub: Hub, user: str, size: str = "desk", *, is_refused: bool = False) -> Iterator[Page]:
+    """A tab of this user, whose errors are the test's, unless something is to be refused."""
+    with tab(*SIZES[size]) as page:
+        problems: list[str] = []
+        page.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.goto(f"{hub.address}/hub/login?next=%2Fhub%2Ftoken")
+        page.fill("#username_input", user)
+        page.fill("#password_input", (hub.run / ("admin-password" if user == "admin" else "password")).read_text())
+        page.click("#login_submit")
+        page.wait_for_url("**/hub/token**")
+        problems.clear()  # those of the hub's own page
+        yield page
+        assert is_refused or problems == []
+
+
+def open_page(hub: Hub, page: Page, name: str) -> None:
+    """Open a page and wait until what it shows is there."""
+    page.goto(f"{hub.address}/services/bulletin/{PAGES[name]}")
+    expect(page.locator("#app section").first).to_be_visible()
+    expect(page.locator("[aria-busy=true]")).to_have_count(0)
+
+
+def keep_picture(page: Page, name: str) -> None:
+    """Keep what is seen in the docs, where that is asked for."""
+    if os.environ.get("BULLETIN_SCREENSHOTS"):
+        taken = page.screenshot(full_page=True)
+        picture = Image.open(io.BytesIO(taken)).convert("RGB")
+        height = min(picture.height, 2 * picture.width if "desk" in name else 5 * picture.width)
+        picture = picture.crop((0, 0, picture.width, height)).quantize(64, dither=Image.Dither.NONE)
+        picture.save(IMAGES / f"page_{name}.png", optimize=True)
+
+
+def serious(page: Page) -> list[Any]:
+    """What axe finds that keeps people out, and where."""
+    page.evaluate(AXE.read_text())
+    found = page.evaluate("async () => (await axe.run()).violations")
+    return [
+        (one["id"], [node["html"][:200] for node in one["nodes"]])
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("user", ["ada", "liz", "admin"])
+def test_every_page_is_for_everybody_and_fits_where_it_is_seen(
+    played: tuple[Hub, PlayedPool], user: str, size: str
+) -> None:
+    hub, _ = played
+    with logged_in(hub, user, size) as page:
+        for name in PAGES:
+            for scheme in ("dark", "light"):
+                page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+                open_page(hub, page, name)
+                assert serious(page) == [], f"{name} in {scheme}"
+            assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[size][0], name
+            if (user, name) in (("ada", "now"), ("ada", "me"), ("liz", "project")):
+                keep_picture(page, f"{name}_{size}")
+
+
+def test_a_user_sees_at_once_what_is_free_what_is_idle_and_what_is_theirs(played: tuple[Hub, PlayedPool]) -> None:
+    hub, _ = played
+    with logged_in(hub, "ada") as page:
+        open_page(hub, page, "now")
+        expect(page.get_by_role("status")).to_have_text(
+            "1 of 8 GPUs free, 1 reserved but idle, 1 kept ready, 3 waiting."
+        )
+        expect(page.locator(".slot.idle")).to_contain_text("idle")
+        expect(page.locator(".slot.idle")).to_contain_text("someone else")
+        expect(page.locator(".slot.mine")).to_have_count(2)
+        expect(page.locator(".slot.mine").first).to_contain_text("resnet-50")
+        for word in ("bob", "vic", "eve", "segmentation"):
+            expect(page.locator("#app")).not_to_contain_text(word)
+
+
+def test_the_page_is_live_and_keeps_where_the_reader_is(played: tuple[Hub, PlayedPool]) -> None:
+    hub, pool = played
+    with logged_in(hub, "eve") as page:
+        open_page(hub, page, "now")
+        table = page.get_by_role("region", name="Who waits")
+        table.focus()
+        expect(page.get_by_role("status")).to_contain_text("3 waiting")
+        pool.ask("vic", "another", 4)
+        expect(page.get_by_role("status")).to_contain_text("4 waiting")
+        expect(table).to_be_focused()
+
+
+def test_by_keyboard_alone_somebody_stops_a_cell_of_theirs(played: tuple[Hub, PlayedPool]) -> None:
+    hub, pool = played
+    with logged_in(hub, "ada") as page:
+        open_page(hub, page, "me")
+        page.keyboard.press("Tab")
+        expect(page.get_by_role("link", name="To the content")).to_be_focused()
+        page.keyboard.press("Enter")
+        cancel = page.get_by_role("button", name="Cancel: resnet-50")
+        for _ in range(10):
+            page.keyboard.press("Tab")
+            if cancel.evaluate("button => button === document.activeElement"):
+                break
+        expect(cancel).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("button", name="Stop this cell")).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", name="resnet-50 running")).to_be_hidden()
+    pool.ask("ada", "resnet-50", 1)
+
+
+def test_what_a_background_cell_needs_to_come_back_is_there_to_copy(played: tuple[Hub, PlayedPool]) -> None:
+    hub, _ = played
+    with logged_in(hub, "ada") as page:
+        open_page(hub, page, "me")
+        mine = page.get_by_role("region", name="Without a notebook")
+        card = page.locator("li.card", has_text="model.fit(train, epochs=90)")
+        expect(card).to_contain_text("%gpu attach c-")
+        expect(mine.or_(card).first).to_be_visible()
+        expect(page.locator("#app")).to_contain_text("The GPU was idle 98% of the time")
+
+
+def test_a_lead_holds_and_releases_a_members_request_on_the_page(played: tuple[Hub, PlayedPool]) -> None:
+    hub, _ = played
+    with logged_in(hub, "liz") as page:
+        open_page(hub, page, "project")
+        table = page.get_by_role("region", name="Waiting", exact=True)
+        table.get_by_role("button", name="Hold: ada, sweep").click()
+        expect(table).to_contain_text("held by the lead of your project")
+        table.get_by_role("button", name="Release: ada, sweep").click()
+        expect(table).not_to_contain_text("held by the lead of your project")
+        expect(page.get_by_role("region", name="Members").first).to_contain_text("bob")
+    with logged_in(hub, "ada") as page:
+        open_page(hub, page, "project")
+        expect(page).to_have_url(f"{hub.address}/services/bulletin/project")  # the login has led back to it
+        expect(page.get_by_role("region", name="Members").first).to_contain_text("others")
+        expect(page.locator("#app")).not_to_contain_text("bob")
+        expect(page.get_by_role("button", name="Hold")).to_have_count(0)
+
+
+def test_the_chart_says_the_same_as_a_table(played: tuple[Hub, PlayedPool]) -> None:
+    hub, _ = played
+    with logged_in(hub, "liz") as page:
+        open_page(hub, page, "project")
+        for name in ("by hour", "by week", "by day"):
+            page.get_by_role("radio", name=name).check()
+            expect(page.locator(".chart canvas")).to_be_visible()
+        page.get_by_text("As a table").click()
+        rows = page.get_by_role("region", name="Share over time").first.get_by_role("row")
+        expect(rows).to_have_count(15)
+
+
+def test_an_outsider_is_refused_on_every_page_and_by_the_api(played: tuple[Hub, PlayedPool]) -> None:
+    hub, _ = played
+    with logged_in(hub, "carol", is_refused=True) as page:
+        for name in (*PAGES.values(), "api/v1/now", "api/v1/projects/ml"):
+            answer = page.goto(f"{hub.address}/services/bulletin/{name}")
+            assert answer is not None
+            assert answer.status == 403, name
+
+
+def test_what_another_site_has_a_browser_send_changes_nothing(played: tuple[Hub, PlayedPool]) -> None:
+    hub, _ = played
+    with logged_in(hub, "ada", is_refused=True) as page:
+        open_page(hub, page, "me")
+        lease = page.evaluate(
+            "async () => (await (await fetch('api/v1/me', {headers: {'X-XSRFToken': document.body.dataset.xsrf}}))"
+            ".json()).running[0].lease"
+        )
+        statuses = page.evaluate(
+            "async (path) => [(await fetch(path, {method: 'POST'})).status, (await fetch(path, {method: 'POST', "
+            "headers: {'X-XSRFToken': 'guess'}})).status]",
+            f"api/v1/cells/{lease}/cancel",
+        )
+        assert statuses == [403, 403]
+        page.goto("about:blank")
+        open_page(hub, page, "me")
+        expect(page.get_by_role("button", name="Cancel: resnet-50")).to_be_visible()
+
+
+def test_without_a_script_who_holds_what_and_who_waits_can_be_read(played: tuple[Hub, PlayedPool]) -> None:
+    hub, _ = played
+    with logged_in(hub, "ada") as page:
+        open_page(hub, page, "now")
+        assert page.context.browser is not None
+        plain = page.context.browser.new_context(java_script_enabled=False, storage_state=page.context.storage_state())
+        now, me = plain.new_page(), plain.new_page()
+        now.goto(f"{hub.address}/services/bulletin/", timeout=PATIENCE_MS)
+        expect(now.get_by_role("region", name="GPUs").get_by_role("row")).to_have_count(9)
+        expect(now.get_by_role("region", name="Waiting", exact=True).get_by_role("row").nth(1)).to_be_visible()
+        me.goto(f"{hub.address}/services/bulletin/me", timeout=PATIENCE_MS)
+        expect(me.get_by_text("This page needs JavaScript")).to_be_visible()
+
+
+def test_pictures_in_the_docs_are_small() -> None:
+    pictures: list[Path] = sorted(IMAGES.glob("page_*.png"))
+    assert len(pictures) == 6
+    assert [one.name for one in pictures if one.stat().st_size > 150_000] == []
