@@ -48,6 +48,8 @@ def main(users: int, waiting: int) -> None:
             broker.run(people[number % users], f"runs-{number}")
         for number in range(waiting):
             broker.submit(people[number % users], f"waits-{number}")
+        for _ in range(waiting // 100):  # as the broker tells them, some each second
+            asyncio.run(broker.shell.tell_queue())
         answers = PageAnswers(
             broker.shell, broker.agents, ledger, broker.clock_ms, broker.console.answer, started_ms=0, serves_hub=True
         )

@@ -11,7 +11,7 @@ from bulletin.wire.messages import Found
 
 Answer = TypeVar("Answer")
 #: Many pages look at the pool: the broker draws it this often at most.
-POOL_FRESH_S = 1.0
+POOL_FRESH_S = 2.0
 #: What is over changes when a cell ends; history is much to read.
 _PAST_FRESH_S, _USE_FRESH_S, _CELLS_FRESH_S = 3.0, 30.0, 5.0
 #: So many answers of each kind are kept.

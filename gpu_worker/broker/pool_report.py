@@ -10,9 +10,10 @@ from bulletin.wire import console, page_requests
 from gpu_worker.broker import reports
 from gpu_worker.broker.agents import Agents, ConnectedAgent
 from gpu_worker.broker.scheduler_shell import SchedulerShell
+from gpu_worker.scheduler.estimates import explain
 
-#: So much of the line is told, each place with its reason; and so many leases and projects.
-MOST_WAITING, _MOST_LEASES, _MOST_PROJECTS = 2_500, 5_000, 2_000
+#: So much of the line is told, the first of it explained anew; and so many leases and projects.
+MOST_WAITING, MOST_EXPLAINED, _MOST_LEASES, _MOST_PROJECTS = 2_500, 100, 5_000, 2_000
 
 
 def draw_pool(
@@ -81,13 +82,18 @@ def _label(shell: SchedulerShell, lease: LeaseId) -> str:
 
 
 def _waiting(shell: SchedulerShell, now_ms: int) -> Iterator[console.WaitingRow]:
-    for request in reports.in_line(shell.scheduler.state)[:MOST_WAITING]:
-        pending, known = shell.pending_requests.get(request.id), shell.waiting(request.id, now_ms)
-        if pending is not None and known is not None:
+    """Tell the line. Further back, each is told as its notebook was last: to explain all anew would hold up others."""
+    for place, request in enumerate(reports.in_line(shell.scheduler.state)[:MOST_WAITING]):
+        pending = shell.pending_requests.get(request.id)
+        if pending is None:
+            continue
+        told = pending.told
+        if place < MOST_EXPLAINED or told is None:
+            known, usual_ms = shell.waiting(request.id, now_ms), shell.teller.usual_ms(pending, now_ms)
+        else:
+            known = explain.WaitExplanation(told.position, told.reason, told.wait_ms, told.in_quota)
+            usual_ms = told.usual_ms
+        if known is not None:
             yield reports.waiting(
-                request,
-                known,
-                waited_ms=now_ms - pending.since_ms,
-                usual_ms=shell.teller.usual_ms(pending, now_ms),
-                label=pending.message.label,
+                request, known, waited_ms=now_ms - pending.since_ms, usual_ms=usual_ms, label=pending.message.label
             )

@@ -8,6 +8,7 @@ import pytest
 from bulletin.codes import CellOutcome, RefusalCode
 from bulletin.ids import CellId, LeaseId, ProjectId, SessionId, SlotId, UserName
 from bulletin.wire import console, messages as wire, page_requests as page
+from gpu_worker.broker import pool_report
 from gpu_worker.broker.identity import Person
 from gpu_worker.broker.page_answers import PageAnswers
 from gpu_worker.broker.records import CellRecord, CreditRecord
@@ -62,11 +63,25 @@ def test_the_pool_is_told_with_slots_leases_the_line_and_projects(broker: Broker
     broker.run(EVE, "cell-e")
     waits = broker.submit(EVE, "cell-f")
     report = ask(broker, page.AskPool())
-    assert [slot.lease for slot in report.slots] == [lease.lease for lease in report.leases]
-    assert (report.leases[0].lease, report.leases[0].user) == (runs, "ann")
+    assert {slot.lease for slot in report.slots} == {lease.lease for lease in report.leases}
+    assert {lease.lease: lease.user for lease in report.leases}[runs] == "ann"
     assert [(row.lease, row.position) for row in report.waiting] == [(waits, 1)]
     assert report.waiting[0].reason
     assert {"school", "maths", "guests"} <= {row.project for row in report.projects}
+
+
+def test_further_back_in_a_long_line_each_is_told_as_its_notebook_was_last(
+    broker: BrokerParts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.join()
+    broker.run(EVE, "cell-e")
+    leases = [broker.submit(ANN, f"cell-{number}") for number in range(3)]
+    asyncio.run(broker.shell.teller.tell_front(everybody=True))
+    anew = ask(broker, page.AskPool()).waiting
+    monkeypatch.setattr(pool_report, "MOST_EXPLAINED", 1)
+    assert ask(broker, page.AskPool()).waiting == anew
+    assert [row.lease for row in anew] == leases
+    assert all(row.reason for row in anew)
 
 
 def test_how_busy_slots_are_is_what_their_node_has_said_last(broker: BrokerParts) -> None:
