@@ -229,7 +229,7 @@ class ConsoleRequests:
     async def _cancel(self, person: Person, name: str) -> console.Cancelled:
         found = known_ids.find_live(self._state, person, name)
         sentence = (
-            f"You cancelled this cell {person.place}."
+            f"You cancelled this cell{person.place}."
             if found.user == person.user
             else f"{'An admin' if person.is_admin else 'The lead of your project'} ({person.user}) cancelled this cell."
         )

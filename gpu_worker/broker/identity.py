@@ -61,8 +61,8 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
     leads: tuple[ProjectId, ...] = ()
     #: It is the hub's page, which asks in the name of its readers.
     is_page: bool = False
-    #: Where a person speaks from, as they are told it.
-    place: str = "at the command line"
+    #: Where a person speaks from, as they are told it; empty where that is a command or a notebook server's page.
+    place: str = ""
 
     @property
     def project(self) -> ProjectId:

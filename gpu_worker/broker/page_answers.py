@@ -111,5 +111,5 @@ def _person(reader: page.PageReader) -> Person:
         is_admin=reader.is_admin,
         leads=tuple(map(ProjectId, reader.leads)),
         may_be_named_lead=reader.may_be_named_lead,
-        place="on the hub's page",
+        place=" on the hub's page",
     )

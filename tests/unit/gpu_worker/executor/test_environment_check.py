@@ -48,12 +48,16 @@ def test_another_bulletin_is_refused_also_one_that_says_the_same_version(theirs:
 def test_only_what_differs_is_told() -> None:
     found = list(
         describe_differences(
-            {"msgspec": "0.0.1", "no_such_library": "2.0", "nor_this": "", "zmq": ""}, ["xxhash", "not_here_either"]
+            {"msgspec": "0.0.1", "no_such_library": "2.0", "nor_this": "", "zmq": ""},
+            ["xxhash", "not_here_either"],
+            {"nor_this": "it is too large"},
         )
     )
     assert len(found) == 4
     assert found[0].startswith("msgspec is ")
     assert found[0].endswith("and 0.0.1 in the notebook.")
     assert "has no no_such_library; the notebook has 2.0. Install it there" in found[1]
-    assert "has no nor_this; the notebook has it." in found[2]
+    assert (
+        "has no nor_this; the notebook has it, and it does not follow the cell: it is too large. Install it" in found[2]
+    )
     assert found[3].startswith("xxhash is in the pool's environment on ")
