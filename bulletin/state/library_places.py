@@ -190,4 +190,6 @@ def _is_of(definition: Any, top: str) -> bool:
     return isinstance(home, str) and home.partition(".")[0] == top
 
 
-_NEVER = frozenset({"", "builtins", "__main__", "__mp_main__", "bulletin", "bulletin_magic", "gpu_worker", "IPython"})
+_NEVER = frozenset(
+    {"", "builtins", "__main__", "__mp_main__", "bulletin", "bulletin_lab", "bulletin_magic", "gpu_worker", "IPython"}
+)

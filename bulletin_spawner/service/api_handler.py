@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from jupyterhub.services.auth import HubOAuthenticated
 from tornado import web
+from tornado.http1connection import HTTP1Connection
 
 from bulletin.errors import NoPool
 from bulletin_spawner.service.api_endpoints import ApiCall, Endpoint
@@ -19,6 +20,8 @@ from bulletin_spawner.service.viewer import INCLUDED, Viewer, viewer_of, with_na
 
 log = logging.getLogger("bulletin.service")
 
+#: What a body may have, and how much more is read and dropped: who is cut off while they send hears no reason.
+_MOST_BYTES, _MOST_DROPPED = 65_536, 16 * 2**20
 _LOG_IN = "Log in on the hub, or send a token that may use the pool."
 
 
@@ -36,6 +39,8 @@ class ApiAnswering(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
     def write_error(self, status_code: int, **info: Any) -> None:
         """Say in JSON what went wrong, and nothing of how."""
         error = info.get("exc_info", (None, None, None))[1]
+        if status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            self.set_header("Connection", "close")  # its body was not read: a proxy must not use the connection again
         known = HTTPStatus(status_code).phrase if status_code in HTTPStatus._value2member_map_ else "Error"
         code = "not-allowed" if status_code == HTTPStatus.FORBIDDEN else known.lower().replace(" ", "-")
         said = error.log_message if isinstance(error, web.HTTPError) and error.log_message else ""
@@ -43,12 +48,26 @@ class ApiAnswering(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
         self.finish(msgspec.json.encode(ApiProblem(code=code, sentence=sentence.replace("..", "."))))
 
 
+@web.stream_request_body
 class ApiHandler(ApiAnswering):
-    """All endpoints of one path."""
+    """All endpoints of one path. Of a body, no more is kept than may be."""
 
     def initialize(self, endpoints: dict[str, Endpoint], pool: PoolSource, groups: UserGroups) -> None:
         """Take the endpoints by their methods."""
         self._endpoints, self._pool, self._groups = endpoints, pool, groups
+        self._body, self._is_too_large = bytearray(), False
+
+    def prepare(self) -> None:
+        """Let a body that is too large come to its end."""
+        connection = self.request.connection
+        if isinstance(connection, HTTP1Connection):
+            connection.set_max_body_size(_MOST_DROPPED)
+
+    def data_received(self, chunk: bytes) -> None:
+        """Take in a part of the body."""
+        self._is_too_large |= len(self._body) + len(chunk) > _MOST_BYTES
+        if not self._is_too_large:
+            self._body += chunk
 
     async def get(self, **named: str) -> None:
         """Answer GET."""
@@ -105,10 +124,13 @@ class ApiHandler(ApiAnswering):
             raise ApiRefused(HTTPStatus.BAD_REQUEST, "bad-request", _sentence(error)) from None
 
     def _read_body(self, endpoint: Endpoint) -> Any:
+        if self._is_too_large:
+            sentence = f"The body has more than {_MOST_BYTES} bytes."
+            raise ApiRefused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", sentence)
         if endpoint.body is None:
             return None
         try:
-            return msgspec.json.decode(self.request.body or b"{}", type=endpoint.body)
+            return msgspec.json.decode(bytes(self._body) or b"{}", type=endpoint.body)
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             raise ApiRefused(HTTPStatus.BAD_REQUEST, "bad-request", _sentence(error)) from None
 

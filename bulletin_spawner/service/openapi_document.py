@@ -22,6 +22,7 @@ _REFUSALS = {
     403: "Not allowed, or nobody is logged in",
     404: "There is nothing of that name that you may see",
     409: "It is not in a state for that",
+    413: "The body is too large",
     503: "The pool, or its ledger, does not answer",
 }
 

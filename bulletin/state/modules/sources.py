@@ -30,7 +30,9 @@ from typing import Any, NamedTuple
 from bulletin.state import lookups
 
 #: Bulletin's own, wherever they are installed, and what each side has of its own.
-_NEVER = frozenset({"bulletin", "bulletin_magic", "bulletin_spawner", "gpu_worker", "__main__", "__mp_main__"})
+_NEVER = frozenset(
+    {"bulletin", "bulletin_lab", "bulletin_magic", "bulletin_spawner", "gpu_worker", "__main__", "__mp_main__"}
+)
 _COMPILED = (*EXTENSION_SUFFIXES, *BYTECODE_SUFFIXES)
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 _LOADERS: tuple[tuple[Any, list[str]], ...] = (

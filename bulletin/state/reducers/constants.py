@@ -59,7 +59,9 @@ def places_of(kind: type) -> Mapping[int, Place]:
     return package.places.get(kind, {})
 
 
-_NEVER = frozenset({"", "builtins", "__main__", "__mp_main__", "bulletin", "bulletin_magic", "gpu_worker"})
+_NEVER = frozenset(
+    {"", "builtins", "__main__", "__mp_main__", "bulletin", "bulletin_lab", "bulletin_magic", "gpu_worker"}
+)
 
 
 #: Modules that were looked through for sentinels, by name; and the sentinels that were found.
