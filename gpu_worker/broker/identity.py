@@ -233,7 +233,8 @@ class Identity:
     def believed(self, token: str, now_ms: int) -> Person | None:
         """Return the person behind a token, as far as that is known without asking the hub."""
         if secrets.compare_digest(token.encode(), self._own_token.encode()):
-            return Person(user=UserName(_unix_name()), is_admin=True, is_owner=True, is_page=True)
+            is_page = self._hub is not None  # without a hub those are notebooks, for which limits hold
+            return Person(user=UserName(_unix_name()), is_admin=True, is_owner=True, is_page=is_page)
         if self._hub is not None and secrets.compare_digest(token.encode(), self._hub.token.encode()):
             # The page of a hub that is another Unix user, and reads no file of the pool's: it is of the same service.
             return Person(user=UserName(SERVICE), is_admin=True, is_page=True)
