@@ -113,10 +113,6 @@ class Registrations:
         for part in (self._found, self._settled, self._refused, self._later, self._variables):
             part.clear()
 
-    def roots(self) -> set[int]:
-        """List the ids of the values that travel of libraries: no name of the notebook's leads to them."""
-        return set(map(id, self._found.values()))
-
     def take_stayed(self) -> list[Stayed]:
         """Hand out, once, what was put into a library here and cannot go to the other side."""
         stayed, self._stayed = self._stayed, []
@@ -380,14 +376,19 @@ def _is_here_too(place: LibraryPlace, value: Any) -> bool:
 
 
 _of_process = Registrations()
-observe, adopt, forget, take_stayed, roots = (
-    _of_process.observe, _of_process.adopt, _of_process.forget, _of_process.take_stayed, _of_process.roots,
+observe, adopt, forget, take_stayed = (
+    _of_process.observe, _of_process.adopt, _of_process.forget, _of_process.take_stayed,
 )  # fmt: skip
 
 
 def named(found: Mapping[str, Found]) -> dict[str, Found]:
     """Give the values of libraries the names by which they travel."""
     return {REGISTERED + library: of_library for library, of_library in found.items()}
+
+
+def is_of_library(value: object) -> bool:
+    """Tell whether this is what travels, or travelled, of a library: no name of the notebook's leads to it."""
+    return type(value) is dict and all(type(place) is LibraryPlace for place in value)
 
 
 def told(left: Iterable[Stayed]) -> Iterable[Stayed]:
