@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from . import names, registrations
+from . import names
 from .handles import Handle, parts
+from .library_places import is_of_library
 from .plan import word_for
 from .table import ABSENT, Table
 
@@ -72,7 +73,7 @@ def holdings(namespace: Mapping[str, object], table: Table) -> Holdings:
     return Holdings(
         tuple(values),
         sum(region.size for region in table.regions.values()),
-        sum(root not in held and not registrations.is_of_library(unit.root) for root, unit in roots.items()),
+        sum(root not in held and not is_of_library(unit.root) for root, unit in roots.items()),
         tuple(name for name, entry in table.modules.entries.items() if entry.digest),
     )
 

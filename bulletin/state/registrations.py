@@ -386,11 +386,6 @@ def named(found: Mapping[str, Found]) -> dict[str, Found]:
     return {REGISTERED + library: of_library for library, of_library in found.items()}
 
 
-def is_of_library(value: object) -> bool:
-    """Tell whether this is what travels, or travelled, of a library: no name of the notebook's leads to it."""
-    return type(value) is dict and all(type(place) is LibraryPlace for place in value)
-
-
 def told(left: Iterable[Stayed]) -> Iterable[Stayed]:
     """Name, in what could not be loaded here, libraries as people do; leave out those that are not here at all."""
     for one in left:
