@@ -10,6 +10,7 @@
     python3 make.py check            lint, types and imports only
     python3 make.py mutants [ARGS]   break the scheduler on purpose and see whether its tests notice; some minutes
     python3 make.py pictures         take the pictures of docs/images anew, in a browser
+    python3 make.py docs             make a site of docs/, and say where
     python3 make.py lab              build the extension of JupyterLab; run and test do that where it has changed
     python3 make.py lock [ARGS]      compile requirements/ again from pyproject.toml; ARGS go to uv, as in --upgrade
     python3 make.py help             this text
@@ -32,7 +33,7 @@ from making.processes import HERE, Problem, do, say
 from making.python_environments import PYTHON, VENV, install, install_torch, make_venv
 
 #: All tests, in more processes than cores: for half of its time a test waits for a kernel, a pool or a browser.
-EVERYTHING = ("--numprocesses", str((os.cpu_count() or 1) + 1), "--dist", "worksteal")
+EVERYTHING = ("--numprocesses", str((os.cpu_count() or 1) + 1), "--dist", "worksteal", "--durations", "60")
 
 
 def run(_: list[str]) -> None:
@@ -133,6 +134,14 @@ def lab(_: list[str]) -> None:
     build_lab()
 
 
+def docs(_: list[str]) -> None:
+    """Make a site of docs/; what a page leads to and is not there is an error."""
+    install("test")
+    site = HERE / "docs" / "_site"
+    do(PYTHON, "-m", "sphinx", "--quiet", "-W", "--keep-going", "-b", "html", HERE / "docs", site)
+    print(site / "index.html")
+
+
 def help_(_: list[str]) -> None:
     """Print what this file is for."""
     print(__doc__)
@@ -146,6 +155,7 @@ COMMANDS = {
     "mutants": mutants,
     "pictures": pictures,
     "lock": lock,
+    "docs": docs,
     "lab": lab,
 }
 COMMANDS |= dict.fromkeys(("help", "--help", "-h"), help_)
