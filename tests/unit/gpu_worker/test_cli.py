@@ -77,4 +77,4 @@ def test_a_file_may_have_sections_of_other_commands(capsys: pytest.CaptureFixtur
     file = tmp_path / "bulletin_config.py"
     file.write_text("c.Pool.keep = 60\nc.QuotaCommand.gpus = 8\nc.Scaling.spare_slots = 1\n")
     _, _, err = _said(capsys, "queue", f"--config={file}", f"--folder={tmp_path}")
-    assert err.startswith("bulletin queue: There is no pool"), err
+    assert err.startswith("bulletin queue: No pool runs"), err
