@@ -10,6 +10,7 @@
     python3 make.py check            lint, types and imports only
     python3 make.py mutants [ARGS]   break the scheduler on purpose and see whether its tests notice; some minutes
     python3 make.py pictures         take the pictures of docs/images anew, in a browser
+    python3 make.py wheel            build all of it as dist/bulletin-*.whl, which pip installs elsewhere, without npm
     python3 make.py docs             make a site of docs/, and say where
     python3 make.py lab              build the extension of JupyterLab; run and test do that where it has changed
     python3 make.py lock [ARGS]      compile requirements/ again from pyproject.toml; ARGS go to uv, as in --upgrade
@@ -134,6 +135,17 @@ def lab(_: list[str]) -> None:
     build_lab()
 
 
+def wheel(_: list[str]) -> None:
+    """Build the wheel, with the hub's pages and the extension of JupyterLab in it, and say where it is."""
+    install("run")
+    install_proxy()
+    build_pages()
+    build_lab()
+    do(VENV / "bin" / "uv", "build", "--quiet", "--wheel", "--out-dir", HERE / "dist", HERE)
+    for built in sorted((HERE / "dist").glob("*.whl")):
+        print(built)
+
+
 def docs(_: list[str]) -> None:
     """Make a site of docs/; what a page leads to and is not there is an error."""
     install("test")
@@ -155,6 +167,7 @@ COMMANDS = {
     "mutants": mutants,
     "pictures": pictures,
     "lock": lock,
+    "wheel": wheel,
     "docs": docs,
     "lab": lab,
 }
