@@ -103,20 +103,21 @@ class NextRequest:
         known = self._look_up(account, basis, closed)
         if known is not None:
             return known
-        now_ms, last_ms = self._accounts.now_ms, _FOREVER_MS
-        if any(at.project.budget is not None for at in account.path):
-            last_ms = now_ms  # what is left of it depends on the time
+        last_ms, is_kept = _FOREVER_MS, not closed.is_narrowed  # else it is of this walk, which has one time
+        if is_kept and any(at.project.budget is not None for at in account.path):
+            last_ms = self._accounts.now_ms  # what is left of it depends on the time
         best: RankedNext | None = None
         found, skips = self._next_user(account, basis, closed)
         if found is not None and account.children:
             best = self._ranked(Branch(account, is_members=True), found, basis, last_ms)
-            last_ms = self._last_ms(best, account.members, last_ms)
+            last_ms = self._last_ms(best, account.members, last_ms) if is_kept else last_ms
         inside = self._bases.above_inside(account, above) if account.children else ()
         for child in account.children.values():
             if closed.has_all(child.waiting):
                 continue
             one = self._next_in(child, inside, closed)
-            last_ms, skips = self._last_ms(one, child.trader, last_ms), skips or one.skips_hopeless
+            last_ms = self._last_ms(one, child.trader, last_ms) if is_kept else last_ms
+            skips = skips or one.skips_hopeless
             if one.found is not None and (best is None or one.rank < best.rank):
                 best = one
         if best is not None:
