@@ -25,11 +25,16 @@ class PolledSocket:
 
     async def receive(self) -> list[zmq.Frame]:
         """Wait for the next message; one that is there already is returned without a turn of the event loop."""
-        while True:
-            try:
-                return self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
-            except zmq.Again:
-                await self._wait()
+        while (received := self.take()) is None:
+            await self._wait()
+        return received
+
+    def take(self) -> list[zmq.Frame] | None:
+        """Return the next message; None where none has come."""
+        try:
+            return self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
+        except zmq.Again:
+            return None
 
     def send(self, frames: Sequence[Blob | zmq.Frame], *, copy: bool = True) -> None:
         """Send a message without waiting. Raises zmq.ZMQError where it cannot be sent now (EAGAIN), or to nobody."""
