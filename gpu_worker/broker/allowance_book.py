@@ -41,7 +41,7 @@ ASKED = "allowance"  # as the ledger calls it
 #: So many of one user are open at once, and so many are asked for in a day: each is read by a person, and is kept.
 _MOST_OPEN, _MOST_A_DAY = 3, 10
 #: So many are told at once.
-_MOST_TOLD = 500
+_MOST_TOLD = 200
 #: What was decided so long ago is told only to who asks for all.
 _RECENT_MS = 7 * DAY_MS
 
@@ -95,8 +95,10 @@ class AllowanceBook:
             case DecideAllowance():
                 return self._report(person, [await self._decide(person, asked)])
             case AskAllowances():
-                notes = {**await self._read(), **self._notes} if asked.is_all else self._notes
-                return self._report(person, [one for one in notes.values() if self._may_see(person, one)])
+                may_read_all = person.is_admin or person.leads or person.may_be_named_lead
+                notes = {**await self._read(), **self._notes} if asked.is_all and may_read_all else self._notes
+                seen = [one for one in notes.values() if self._may_see(person, one)]
+                return self._report(person, seen, behind=asked.behind, is_all=asked.is_all)
 
     # --- asking
 
@@ -105,6 +107,8 @@ class AllowanceBook:
         project = asked.project or person.project
         if not person.may_charge(project):
             raise CannotTell(RefusalCode.NOT_YOUR_PROJECT, f"{person.refuse_project(project)}")
+        if not person.user:
+            raise CannotTell(RefusalCode.NOT_ALLOWED, "A service of the hub runs no cells: ask as a user.")
         if asked.walltime_ms is None and asked.gpus is None:
             raise CannotTell(RefusalCode.OVER_LIMIT, "Say what you need: --time 4h for longer cells, or --gpus 2.")
         why = printable(asked.why)
@@ -235,10 +239,14 @@ class AllowanceBook:
 
     # --- what is told
 
-    def _report(self, person: Person, notes: list[AllowanceNote]) -> AllowanceReport:
-        latest = sorted(notes, key=lambda one: (one.state != "open", -one.asked_at_ms, one.id))
-        rows = tuple(self._row(person, note) for note in latest[:_MOST_TOLD])
-        return AllowanceReport(rows=rows, slot_word=self._slot_word())
+    def _report(
+        self, person: Person, notes: list[AllowanceNote], *, behind: str = "", is_all: bool = False
+    ) -> AllowanceReport:
+        latest = sorted(notes, key=lambda one: (not is_all and one.state != "open", -one.asked_at_ms, one.id))
+        names = [note.id for note in latest]
+        first = names.index(behind) + 1 if behind in names else 0
+        rows = tuple(self._row(person, note) for note in latest[first : first + _MOST_TOLD])
+        return AllowanceReport(rows=rows, slot_word=self._slot_word(), has_more=len(latest) > first + len(rows))
 
     def _row(self, person: Person, note: AllowanceNote) -> AllowanceRow:
         accounts, now_ms = self._shell.scheduler.state.accounts, self._now_ms()

@@ -48,6 +48,18 @@ class RequestCommand(QueryCommand):
         "csv": ({"RequestCommand": {"writes_csv": True}}, "Write a table that spreadsheets read."),
     }
 
+    def ask(self, question: console.FromConsole | wire.Look) -> console.Report | wire.Picture:
+        """Ask until all is told. Raises NotDone, with the broker's own sentence."""
+        answer = super().ask(question)
+        rows = answer.rows if isinstance(answer, AllowanceReport) else ()
+        while isinstance(answer, AllowanceReport) and answer.has_more and isinstance(question, AskAllowances):
+            question = AskAllowances(is_all=question.is_all, behind=rows[-1].id)
+            answer = super().ask(question)
+            rows += answer.rows if isinstance(answer, AllowanceReport) else ()
+        if isinstance(answer, AllowanceReport):
+            return AllowanceReport(rows=rows, slot_word=answer.slot_word)
+        return answer
+
     def render(self, answer: console.Report | wire.Picture) -> str | None:
         """Write CSV where that is asked for."""
         return as_csv(answer) if self.writes_csv and isinstance(answer, AllowanceReport) else None

@@ -40,9 +40,13 @@ class DecideAllowance(Message, frozen=True, kw_only=True, tag="decide-allowance"
 
 
 class AskAllowances(Message, frozen=True, kw_only=True, tag="ask-allowances"):
-    """Ask what was asked for: one's own, and what one may decide. `is_all` has those that are long over, too."""
+    """Ask what was asked for: one's own, and what one may decide. `is_all` has those that are long over, too.
+
+    Of all, so many are told at once, the latest first; those that come behind one are asked for by its id.
+    """
 
     is_all: bool = False
+    behind: Name = ""
 
 
 AllowanceState = Literal["open", "granted", "declined", "withdrawn", "over"]
@@ -81,6 +85,8 @@ class AllowanceReport(Message, frozen=True, kw_only=True, tag="allowance-report"
 
     rows: tuple[AllowanceRow, ...]
     slot_word: str
+    #: Whether there are more, which can be asked for.
+    has_more: bool = False
 
 
 AllowanceQuestion = RequestAllowance | DecideAllowance | AskAllowances

@@ -184,6 +184,22 @@ def test_one_user_fills_nobodys_list(pool: BrokerParts) -> None:
     assert row(pool, ANN, MORE_TIME).state == "open"
 
 
+def test_of_very_many_all_are_told_a_part_at_a_time(ledger: Ledger) -> None:
+    pool = parts(ledger)
+    for number in range(250):
+        person = Person(user=UserName(f"u{number}"), groups=("guests",))
+        row(pool, person, RequestAllowance(gpus=1, why="x"))
+        pool.now_ms += number % 2
+    told: list[AllowanceRow] = []
+    has_more = True
+    while has_more:
+        report = pool.ask(ADMIN, AskAllowances(is_all=True, behind=told[-1].id if told else ""))
+        told += report.rows
+        has_more = report.has_more
+    assert len({one.id for one in told}) == len(told) == 250
+    assert [one.user for one in pool.ask(EVE, AskAllowances(is_all=True)).rows] == []
+
+
 AUTO = (
     Project(id=ProjectId("school"), limit_milli=2000, auto_grant_walltime_ms=8 * HOUR_MS, auto_grant_gpus=9),
     Project(id=ProjectId("maths"), parent=ProjectId("school"), auto_grants_per_week=2, auto_grant_for_ms=2 * DAY_MS),
