@@ -94,6 +94,13 @@ def show_size(size_bytes: int) -> str:
     return f"{size:.3g} TB"
 
 
+def spell_duration(duration_ms: int) -> str:
+    """Write milliseconds exactly, as `parse_duration_ms` reads them: "4h", "90min"."""
+    units = (("d", 24 * HOUR_MS), ("h", HOUR_MS), ("min", MINUTE_MS), ("s", 1000))
+    unit, size = next((one for one in units if duration_ms % one[1] == 0), ("ms", 1))
+    return f"{duration_ms // size}{unit}"
+
+
 def show_duration(duration_ms: int) -> str:
     """Write milliseconds as a person says them: "80 ms", "4.2 s", "12 min", "3 h", "7.5 days"."""
     if duration_ms < 1000:

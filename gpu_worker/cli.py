@@ -34,6 +34,7 @@ from gpu_worker.console.query_commands import (
     StatusCommand,
 )
 from gpu_worker.console.quota_command import QuotaCommand
+from gpu_worker.console.request_command import RequestCommand
 from gpu_worker.console.usage_command import UsageCommand
 from gpu_worker.doctor.doctor_command import DoctorCommand
 from gpu_worker.engines import BAD_CONFIG, PoolRunner, make_engine
@@ -175,6 +176,7 @@ COMMANDS: dict[str, type[Command | SimulateCommand]] = {
     "requeue": RequeueCommand,
     "extend": ExtendCommand,
     "boost": BoostCommand,
+    "request": RequestCommand,
     "drain": DrainCommand,
     "quota": QuotaCommand,
     "metrics": MetricsCommand,

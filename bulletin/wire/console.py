@@ -23,6 +23,7 @@ from bulletin.wire.messages import (
     Unknown,
     Welcome,
 )
+from bulletin.wire.messages.allowance_requests import AllowanceQuestion, AllowanceReport
 from bulletin.wire.messages.engine_broker import Demand, EngineNews
 from bulletin.wire.messages.own_cells import AskOwn, OwnReport
 from bulletin.wire.messages.quota_edits import QuotaAnswer, QuotaQuestion
@@ -377,6 +378,7 @@ FromConsole = (
     | AskMetrics
     | AskOwn
     | QuotaQuestion
+    | AllowanceQuestion
 )
 Report = (
     QueueReport
@@ -390,5 +392,6 @@ Report = (
     | BoostReport
     | MetricsReport
     | QuotaAnswer
+    | AllowanceReport
 )
 ToConsole = Report | Demand | OwnReport | Welcome | Refusal | Unknown | Malformed

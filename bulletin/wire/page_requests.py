@@ -14,6 +14,7 @@ import msgspec
 from bulletin.ids import LeaseId, ProjectId, SlotId, UserName
 from bulletin.wire import console
 from bulletin.wire.messages import TEXT_LIMIT, AbsentNode, Message, Name
+from bulletin.wire.messages.allowance_requests import AllowanceQuestion
 from bulletin.wire.messages.quota_edits import QuotaQuestion
 
 _Group = Annotated[str, msgspec.Meta(max_length=TEXT_LIMIT)]
@@ -98,6 +99,7 @@ class OnBehalf(Message, frozen=True, kw_only=True, tag="on-behalf"):
         | console.Boost
         | console.AskBoosts
         | QuotaQuestion
+        | AllowanceQuestion
     )
 
 

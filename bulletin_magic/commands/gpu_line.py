@@ -1,5 +1,6 @@
 """What `%gpu` and each of its verbs do."""
 
+import time
 from pathlib import Path
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -10,7 +11,14 @@ from bulletin.ids import SHORT
 from bulletin.state.handles import LOST
 from bulletin.state.holdings import Home
 from bulletin.state.names import OUTCOME
+from bulletin.wire.messages.allowance_requests import AllowanceQuestion, AllowanceReport, AskAllowances
 from bulletin_magic.commands import pull
+from bulletin_magic.commands.allowance_line import (
+    describe_request,
+    describe_requests,
+    parse_request,
+    worth_saying,
+)
 from bulletin_magic.commands.attach import choose, describe_found
 from bulletin_magic.commands.every_cell import EveryCellMode
 from bulletin_magic.commands.options import parse
@@ -25,9 +33,9 @@ from bulletin_magic.commands.push_and_reset import (
 )
 from bulletin_magic.commands.vars_report import describe_holdings
 from bulletin_magic.commands.verbs import stands_above_code, suggest
-from bulletin_magic.connection.deliveries import CellList, LeaseReleased, PoolStatus
+from bulletin_magic.connection.deliveries import AllowancesTold, CellList, LeaseReleased, PoolStatus
 from bulletin_magic.connection.resource_spec import ResourceSpec
-from bulletin_magic.connection.session_events import CellListAsked, PoolStatusAsked, ReleaseAsked
+from bulletin_magic.connection.session_events import AllowancesAsked, CellListAsked, PoolStatusAsked, ReleaseAsked
 from bulletin_magic.output.cell_outputs import CellOutputs
 from bulletin_magic.output.frontend import cell_text, page_id
 from bulletin_magic.output.notes import show_note
@@ -41,6 +49,8 @@ from bulletin_magic.running.pool_client import PoolClient
 
 #: So many receipts are in the panel, and in `%gpu receipts`.
 _PANEL_RECEIPTS, _TABLE_RECEIPTS = 3, 20
+#: How often a notebook that waits for a decision asks for it.
+_LOOK_EVERY_S = 2.0
 _NOTHING_HELD = "This notebook holds nothing of the pool."
 _SECOND_SIGN = "With one %, this only shows the pool, and the code below runs here. To run it on the pool, write %%gpu."
 
@@ -87,6 +97,8 @@ class GpuLine:
             self._switch_on(options)
         elif verb == "off" and not rest:
             self._switch_off()
+        elif verb == "request":
+            self._request(options)
         elif verb == "attach":
             self._attach(rest)
         elif verb == "connect" and rest:
@@ -127,7 +139,10 @@ class GpuLine:
         assert isinstance(answer, PoolStatus)
         last = self._receipts.last(_PANEL_RECEIPTS)
         mode, background_lines = self._every_cell.options, self._backgrounds.running_lines
-        self._shell.display_pub.publish(describe_panel(answer, self._pool.description, mode, last, background_lines))
+        report = self._ask_allowances(AskAllowances())
+        asked = worth_saying(report.rows, report.slot_word)
+        panel = describe_panel(answer, self._pool.description, mode, last, background_lines, asked)
+        self._shell.display_pub.publish(panel)
 
     def _switch_on(self, options: str) -> None:
         parsed = parse(options)
@@ -234,6 +249,32 @@ class GpuLine:
                 self._foreground.join(note)
                 return
         print("\n".join(filter(None, lines)))  # noqa: T201 - the answer to a question that was typed
+
+    def _request(self, line: str) -> None:
+        """Ask for more than the rules give, take that back, or list what was asked for; wait for a decision if told."""
+        asked = parse_request(line)
+        report = self._ask_allowances(asked.question)
+        if isinstance(asked.question, AskAllowances):
+            print("\n".join(describe_requests(report.rows, report.slot_word)))  # noqa: T201 - the answer to a question
+            return
+        [row] = report.rows
+        show_note(self._shell, describe_request(row, report.slot_word))
+        if not asked.waits or row.state != "open":
+            return
+        try:
+            while row.state == "open":
+                time.sleep(_LOOK_EVERY_S)
+                rows = self._ask_allowances(AskAllowances()).rows
+                row = next((one for one in rows if one.id == row.id), row)
+        except KeyboardInterrupt:
+            show_note(self._shell, "This cell waits no longer; what you asked for stays open. `%gpu request` lists it.")
+            return
+        show_note(self._shell, describe_request(row, report.slot_word))
+
+    def _ask_allowances(self, question: AllowanceQuestion) -> AllowanceReport:
+        answer, _ = self._pool.converse(AllowancesAsked(question))
+        assert isinstance(answer, AllowancesTold)
+        return answer.report
 
     def _replay(self, cell: CellOutputs) -> None:
         """Show what a cell of this notebook showed; what a background cell shows from now on comes here, too."""

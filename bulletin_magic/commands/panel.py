@@ -23,13 +23,14 @@ def describe_panel(
     mode: str | None,
     receipts: Sequence[Receipt],
     background_lines: Sequence[str] = (),
+    asked_lines: Sequence[str] = (),
 ) -> dict[str, str]:
     """Return the panel as a bundle of MIME types.
 
     `mode` are the options of every cell, or None where cells run in the notebook. `background_lines` has a line for
-    each background cell.
+    each background cell, `asked_lines` one for each thing that was asked for beyond the rules.
     """
-    own = [*(f"In the background, {cell}" for cell in background_lines), *_own(status, mode)]
+    own = [*(f"In the background, {cell}" for cell in background_lines), *_own(status, mode), *asked_lines]
     last = [_cell(one) for one in receipts]
     text = [*_about(status, pool_description), *own, *_listed(status), *(["Last cells:"] if last else [])]
     text += [f"  {one}" for one in last]

@@ -2,7 +2,20 @@
 
 from difflib import get_close_matches
 
-COMMANDS = ("status", "receipts", "vars", "push NAMES", "pull", "reset", "on", "off", "stop", "attach", "connect PATH")
+COMMANDS = (
+    "status",
+    "receipts",
+    "vars",
+    "push NAMES",
+    "pull",
+    "reset",
+    "on",
+    "off",
+    "stop",
+    "attach",
+    "request",
+    "connect PATH",
+)
 
 
 def suggest(line: str) -> str:

@@ -13,6 +13,7 @@ from bulletin.errors import (
     Refused as RefusedError,
 )
 from bulletin.wire import messages as say
+from bulletin.wire.messages.allowance_requests import AllowanceQuestion, AllowanceReport
 from bulletin_magic.connection.deliveries import QueuePosition, RequestFailed
 from bulletin_magic.connection.session_events import Deliver, SendToBroker, SessionAction
 
@@ -27,7 +28,11 @@ GREET_AGAIN_MS = 1_500
 REPEAT_MS = 5_000
 
 #: What of the broker's words concerns the cell or the lease. An error: what was asked for comes to nothing.
-BrokerNews = say.Granted | say.LeaseCost | say.Revoked | say.Refusal | say.Picture | say.Found | BulletinError
+BrokerNews = (
+    say.Granted | say.LeaseCost | say.Revoked | say.Refusal | say.Picture | say.Found | AllowanceReport | BulletinError
+)
+#: What is asked beside cells.
+Question = say.Look | say.Find | AllowanceQuestion
 
 
 class BrokerStanding(Enum):
@@ -57,7 +62,7 @@ class BrokerSide:
         self._greet_by_ms: int | None = None
         self._was_given_up = False  #: a greeting ran out, and nothing was heard since
         self._look_by_ms: int | None = None
-        self._question: say.Look | say.Find = say.Look()
+        self._question: Question = say.Look()
         self._is_cell_under_way = False
         self._was_heard_in_cell = False  #: since the cell was submitted
         self._was_restarted = False  #: while the cell is under way; told when it knows us again
@@ -96,9 +101,9 @@ class BrokerSide:
             self._send(say.Withdraw(request=self._request.request))
         self._forget_request()
 
-    def query(self, now_ms: int, question: say.Look | say.Find | None = None) -> None:
-        """Ask for a picture of the pool, or for the cells that it has."""
-        self._look_by_ms, self._question = now_ms + LOOK_MS, question or say.Look()
+    def query(self, now_ms: int, question: Question) -> None:
+        """Ask for a picture of the pool, for the cells that it has, or for more than the rules give."""
+        self._look_by_ms, self._question = now_ms + LOOK_MS, question
         if self._standing is BrokerStanding.KNOWN:
             self._send(self._question)
         elif self._standing is BrokerStanding.UNKNOWN:
@@ -137,7 +142,7 @@ class BrokerSide:
                 if self._is_asked_for(request):
                     self._forget_request()
                     return message
-            case say.Picture() | say.Found():
+            case say.Picture() | say.Found() | AllowanceReport():
                 if self._look_by_ms is not None:
                     self._look_by_ms = None
                     return message

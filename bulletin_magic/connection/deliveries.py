@@ -5,6 +5,7 @@ import msgspec
 from bulletin.errors import BulletinError
 from bulletin.wire.frames import Blob
 from bulletin.wire.messages import Ended, Found, Picture
+from bulletin.wire.messages.allowance_requests import AllowanceReport
 from bulletin_magic.connection.resource_spec import LeaseInfo
 
 # --- while a cell is under way
@@ -88,6 +89,12 @@ class CellList(msgspec.Struct, frozen=True):
     found: Found
 
 
+class AllowancesTold(msgspec.Struct, frozen=True):
+    """What was asked for beyond the rules, and what became of it."""
+
+    report: AllowanceReport
+
+
 class LeaseReleased(msgspec.Struct, frozen=True):
     """The session was given back; `lease` is what it held."""
 
@@ -105,5 +112,6 @@ Delivery = (
     | RequestFailed
     | PoolStatus
     | CellList
+    | AllowancesTold
     | LeaseReleased
 )

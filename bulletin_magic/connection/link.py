@@ -38,6 +38,7 @@ from bulletin_magic.connection.library_server import LibraryServer
 from bulletin_magic.connection.session_client import SessionClient
 from bulletin_magic.connection.session_events import (
     AgentSaid,
+    AllowancesAsked,
     AnswerFolder,
     BrokerSaid,
     CellListAsked,
@@ -60,7 +61,7 @@ from bulletin_magic.connection.session_events import (
 )
 
 #: What starts a conversation.
-ClientRequest = CellSubmitted | PoolStatusAsked | CellListAsked | ReleaseAsked
+ClientRequest = CellSubmitted | PoolStatusAsked | CellListAsked | AllowancesAsked | ReleaseAsked
 
 #: How long a closed socket may go on sending.
 _LINGER_MS = 400

@@ -21,11 +21,13 @@ from bulletin.errors import (
 from bulletin.units import show_duration
 from bulletin.wire import messages as say
 from bulletin.wire.frames import Blob
+from bulletin.wire.messages.allowance_requests import AllowanceReport
 from bulletin_magic.connection.agent_side import AgentSide
 from bulletin_magic.connection.broker_side import BrokerNews, BrokerSide
 from bulletin_magic.connection.cell_phase import CellPhase
 from bulletin_magic.connection.cell_run import NEVER_RAN, CellMessage, CellRun
 from bulletin_magic.connection.deliveries import (
+    AllowancesTold,
     CellList,
     Delivery,
     LeaseChanged,
@@ -37,6 +39,7 @@ from bulletin_magic.connection.resource_spec import LeaseInfo
 from bulletin_magic.connection.session_events import (
     AgentConnected,
     AgentSaid,
+    AllowancesAsked,
     BrokerSaid,
     CellListAsked,
     CellSubmitted,
@@ -97,11 +100,9 @@ class SessionClient:
         match event:
             case CellSubmitted():
                 self._submit(event)
-            case PoolStatusAsked():
-                self._broker.query(now_ms)
-            case CellListAsked():
+            case PoolStatusAsked() | CellListAsked() | AllowancesAsked():
                 self._agent.tell_done()  # or its last cell would be listed
-                self._broker.query(now_ms, say.Find())
+                self._broker.query(now_ms, event.question)
             case ReleaseAsked(keeps_cell=keeps_cell):
                 self._release(keeps_cell=keeps_cell)
             case StopPressed():
@@ -193,8 +194,8 @@ class SessionClient:
                     self._fail(CellStopped(sentence))
             case say.Picture():
                 self._deliver(PoolStatus(picture=news, lease=self.lease))
-            case say.Found():
-                self._deliver(CellList(news))
+            case say.Found() | AllowanceReport():
+                self._deliver(CellList(news) if isinstance(news, say.Found) else AllowancesTold(news))
             case BulletinError():
                 self._fail(news)
             case _:
@@ -386,8 +387,6 @@ class SessionClient:
             elif self._agent.is_silent(self._now_ms):
                 node = "" if self.lease is None else f" ({self.lease.node})"
                 run.note(f"The node of your cell{node} does not answer; waiting for it. Press stop to leave it.")
-
-    # --- small words
 
     def _act(self, action: SessionAction) -> None:
         self._actions.append(action)

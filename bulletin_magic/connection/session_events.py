@@ -10,12 +10,15 @@ from bulletin.wire.frames import Blob
 from bulletin.wire.messages import (
     AgentAddress,
     AgentToKernel,
+    Find,
     FromFolder,
     FromKernel,
     KernelToAgent,
+    Look,
     ToKernel,
     Versions,
 )
+from bulletin.wire.messages.allowance_requests import AllowanceQuestion
 from bulletin_magic.connection.deliveries import Delivery, OutputMessage
 from bulletin_magic.connection.resource_spec import ResourceSpec
 
@@ -56,9 +59,19 @@ class CellSubmitted(msgspec.Struct, frozen=True, kw_only=True):
 class PoolStatusAsked(msgspec.Struct, frozen=True):
     """The user wants to know what goes on in the pool. Answered by PoolStatus."""
 
+    question: Look = Look()
+
 
 class CellListAsked(msgspec.Struct, frozen=True):
     """The user wants to know which cells the nodes have. Answered by CellList."""
+
+    question: Find = Find()
+
+
+class AllowancesAsked(msgspec.Struct, frozen=True):
+    """The user asks for more than the rules give, or what became of that. Answered by AllowancesTold."""
+
+    question: AllowanceQuestion
 
 
 class ReleaseAsked(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,6 +129,7 @@ SessionEvent = (
     CellSubmitted
     | PoolStatusAsked
     | CellListAsked
+    | AllowancesAsked
     | ReleaseAsked
     | StopPressed
     | QuestionAnswered

@@ -12,6 +12,7 @@ from typing import Any, Protocol, Self, assert_never
 from IPython.core.interactiveshell import InteractiveShell
 
 from bulletin_magic.connection.deliveries import (
+    AllowancesTold,
     CellFinished,
     CellList,
     CellSent,
@@ -35,7 +36,7 @@ from bulletin_magic.output.widget_comms import WidgetComms
 from bulletin_magic.running.kernel_activity import KernelActivity
 
 #: What a conversation ends with, unless it is an error.
-ConversationAnswer = CellFinished | LeaseChanged | PoolStatus | CellList | LeaseReleased
+ConversationAnswer = CellFinished | LeaseChanged | PoolStatus | CellList | AllowancesTold | LeaseReleased
 #: After so many presses the main thread leaves at once, whatever the link says.
 _MOST_PRESSES = 4
 
@@ -160,7 +161,7 @@ class Conversation:
             case QuestionAsked():
                 self._outputs.flush()
                 self._ask_user(delivery)
-            case CellFinished() | LeaseChanged() | PoolStatus() | CellList() | LeaseReleased():
+            case CellFinished() | LeaseChanged() | PoolStatus() | CellList() | AllowancesTold() | LeaseReleased():
                 return delivery
             case RequestFailed(error=error):
                 raise error

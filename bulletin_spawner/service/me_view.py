@@ -95,6 +95,8 @@ class MeView(msgspec.Struct, frozen=True, kw_only=True):
     running: tuple[MyCell, ...]
     waiting: tuple[ShownRequest, ...]
     projects: tuple[ProjectStanding, ...]
+    #: Those that may pay for cells of the viewer's; the first one does when nobody says.
+    own_projects: tuple[ProjectId, ...] = ()
 
 
 class ReceiptsView(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,6 +117,7 @@ def view_me(report: PoolReport, sight: Sight) -> MeView:
         running=tuple(_my_cell(lease, report) for lease in report.leases if mine and lease.user == mine),
         waiting=tuple(show_request(row, sight) for row in report.waiting if mine and row.user == mine),
         projects=tuple(standing(row, sight) for row in report.projects if row.project in own),
+        own_projects=sight.viewer.own_projects if mine else (),
     )
 
 

@@ -91,6 +91,10 @@ class PoolSource:
         found: Found = await self._cells.fetch(question, lambda: self._finder.ask(question, Found))
         return found
 
+    async def fetch_for(self, asked: page.OnBehalf, kind: type[Answer]) -> Answer:
+        """Ask something in a reader's name that changes nothing."""
+        return await self._broker.ask(asked, kind)
+
     async def change(self, asked: page.OnBehalf, kind: type[Answer]) -> Answer:
         """Ask or change something in a reader's name; the pool is drawn anew for all after that."""
         try:

@@ -22,6 +22,7 @@ import bulletin
 from bulletin.errors import NoPool
 from bulletin.hub_scopes import may_manage, may_read_metrics
 from bulletin.wire.messages import Picture
+from bulletin_spawner.service.allowance_endpoints import ALLOWANCE_ENDPOINTS
 from bulletin_spawner.service.api_endpoints import ENDPOINTS, Endpoint
 from bulletin_spawner.service.api_handler import ApiDocument, ApiHandler, NoSuchPath
 from bulletin_spawner.service.broker_client import BrokerClient
@@ -69,7 +70,7 @@ def make_app(
     settings: ServiceSettings,
     broker: BrokerClient,
     finder: BrokerClient | None = None,
-    endpoints: Sequence[Endpoint] = (*ENDPOINTS, *QUOTA_ENDPOINTS),
+    endpoints: Sequence[Endpoint] = (*ENDPOINTS, *QUOTA_ENDPOINTS, *ALLOWANCE_ENDPOINTS),
 ) -> web.Application:
     """Make the tornado application; the caller listens. `finder` is a link of its own for what nodes are asked."""
     built, pool = find_built(_HERE / "static"), PoolSource(broker, finder or broker)

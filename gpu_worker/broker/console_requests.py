@@ -10,6 +10,7 @@ from bulletin.codes import RefusalCode
 from bulletin.errors import LedgerAway
 from bulletin.ids import AgentId, LeaseId, ProjectId, UserName
 from bulletin.wire import console, messages as wire
+from bulletin.wire.messages.allowance_requests import AskAllowances, DecideAllowance, RequestAllowance
 from bulletin.wire.messages.engine_broker import Demand, EngineNews
 from bulletin.wire.messages.own_cells import AskOwn, OwnReport
 from bulletin.wire.messages.quota_edits import (
@@ -24,6 +25,7 @@ from bulletin.wire.messages.quota_edits import (
 from gpu_worker.broker import known_ids, own_report, reports
 from gpu_worker.broker.admin_requests import AdminRequests
 from gpu_worker.broker.agents import Agents
+from gpu_worker.broker.allowance_book import AllowanceBook
 from gpu_worker.broker.engine_reports import EngineReports
 from gpu_worker.broker.identity import SOMEONE, Person
 from gpu_worker.broker.known_ids import CannotTell
@@ -79,11 +81,13 @@ class ConsoleRequests:
         self._drained: dict[AgentId, str] = {}  #: and the names of their nodes
         self._by_hand, self._boosts = AdminRequests(shell, ledger), UserBoosts(shell, ledger, now_ms)
         self._engine = EngineReports(shell, agents, now_ms)
+        self._allowances = AllowanceBook(shell, ledger, now_ms, lambda: agents.slot_word)
         self._log = structlog.get_logger("broker")
 
     async def recall(self) -> None:
-        """Drain what was drained before this broker was started, and boost who was boosted."""
+        """Drain what was drained before this broker was started, boost who was boosted, allow what was granted."""
         await self._boosts.recall()
+        await self._allowances.recall()
         notes = await asyncio.to_thread(self._ledger.event_payloads, DRAINED)
         for note in [msgspec.convert(note, NodeNote) for note in notes]:
             await self._note(note)
@@ -110,6 +114,8 @@ class ConsoleRequests:
                     return await self._boosts.change(person, question)
                 case console.AskBoosts():
                     return self._boosts.report(person)
+                case RequestAllowance() | DecideAllowance() | AskAllowances():
+                    return await self._allowances.answer(person, question)
                 case EngineNews():
                     return await self._engine.answer(person, question)
                 case AskOwn():

@@ -304,7 +304,12 @@ class SchedulerShell:
                 pending = self.pending_requests.pop(action.request, None)
                 if pending is not None:
                     has_others = pending.person.has_other_projects
-                    refused = translate.refused(pending.message.request, action.reason, has_other_projects=has_others)
+                    refused = translate.refused(
+                        pending.message.request,
+                        action.reason,
+                        has_other_projects=has_others,
+                        project=pending.message.project,
+                    )
                     await self._tell(pending.session, refused)
             case actions.Evict():
                 await self._tell_holder(action.lease, wire.Evict(lease=action.lease))

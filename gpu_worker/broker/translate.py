@@ -7,6 +7,7 @@ from bulletin.codes import LeaseEnd, RefusalCode
 from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, SessionId, UserName
 from bulletin.wire import messages as wire
 from gpu_worker.broker.ledger import CellRecord
+from gpu_worker.broker.refusal_advice import how_to_ask
 from gpu_worker.scheduler import actions, events
 from gpu_worker.scheduler.estimates import explain
 from gpu_worker.scheduler.leases.resources import price_of
@@ -102,12 +103,18 @@ def revoked(action: actions.EndLease) -> wire.Revoked:
     return wire.Revoked(lease=action.lease, code=LEASE_ENDS[action.why], sentence=SENTENCES[action.why])
 
 
-def refused(request: RequestId, reason: actions.Reason, *, has_other_projects: bool) -> wire.Refusal:
-    """Tell a kernel that its request is refused, and its user only what they can do."""
+def refused(
+    request: RequestId, reason: actions.Reason, *, has_other_projects: bool, project: ProjectId | None = None
+) -> wire.Refusal:
+    """Tell a kernel that its request is refused, and its user only what they can do: also how to ask for more.
+
+    `project` is the one that the cell named, if it named one.
+    """
     if isinstance(reason, actions.RefusedByProject):
         sentence = reason.describe(has_other_projects=has_other_projects)
     else:
         sentence = str(reason)
+    sentence += how_to_ask(reason, project)
     return wire.Refusal(code=_refusal_code(reason), sentence=sentence, request=request)
 
 

@@ -45,7 +45,10 @@ class QueryCommand(Command, metaclass=_AbstractCommandMeta):
         answer = self.ask(self.question(*self.extra_args))
         self.status = self.status_of(answer)
         with end_quietly_on_broken_pipe():
-            if self.as_json:
+            text = self.render(answer)
+            if text is not None:
+                sys.stdout.write(text)
+            elif self.as_json:
                 sys.stdout.write(msgspec.json.format(msgspec.json.encode(answer), indent=2).decode() + "\n")
             else:
                 from gpu_worker.console import (  # they load rich, which JSON and quota files do not need
@@ -67,6 +70,10 @@ class QueryCommand(Command, metaclass=_AbstractCommandMeta):
     def status_of(self, _: console.Report | wire.Picture) -> int:
         """Return the exit status that the answer comes to."""
         return 0
+
+    def render(self, _: console.Report | wire.Picture) -> str | None:
+        """Return the answer in a form of the command's own; None is in words, or as JSON."""
+        return None
 
     def refuse(self) -> None:
         """Say how the command is written, and set exit status 2."""

@@ -6,6 +6,7 @@ from bulletin.pool_words import describe_absence, describe_state, warn_of_accoun
 from bulletin.units import HOUR_MS, show_duration, show_size
 from bulletin.wait_words import describe_rest
 from bulletin.wire import console, messages as wire
+from bulletin.wire.messages.allowance_requests import AllowanceReport
 from gpu_worker.console.layout import Blocks, line, name_value_lines, paragraph
 from gpu_worker.console.moments import show_moment
 from gpu_worker.console.quota_sentences import show_quota_answer
@@ -21,6 +22,7 @@ from gpu_worker.console.report_tables import (
     show_payer,
     waiting_table,
 )
+from gpu_worker.console.request_sentences import show_requests
 
 
 def show(report: console.Report | wire.Picture) -> Blocks:
@@ -48,6 +50,8 @@ def show(report: console.Report | wire.Picture) -> Blocks:
             return _boosts(report)
         case console.MetricsReport():
             return [line(row) for row in report.text.splitlines()]
+        case AllowanceReport():
+            return show_requests(report)
         case _:
             return show_quota_answer(report)
 

@@ -28,6 +28,9 @@ from gpu_worker.scheduler.policy.projects import QoS
 #: A new class of service has what is not written from here.
 NEW_QOS = QoS(name="", priority=100, walltime_ms=0, queued_per_user=4)
 
+#: Shown where nothing is granted without a decision.
+NOBODY_AT_ONCE = "as its parent; else nothing"
+
 #: The settings of a project.
 PROJECT_SETTINGS = (
     QuotaSetting(
@@ -112,6 +115,37 @@ PROJECT_SETTINGS = (
         "reaches. Its next cell then starts at once, and does not wait for a borrower's grace; the GPU is idle "
         'meanwhile. Without it, as in its parent, and not at all where nobody says so ("0 s").',
         '"5 min"',
+    ),
+    QuotaSetting(
+        "auto_grant_walltime",
+        "auto_grant_walltime_ms",
+        Duration(1000, 30 * DAY_MS, without=NOBODY_AT_ONCE),
+        "Who asks for cells of up to this length (%gpu request --time) has them at once. What is more is for its leads "
+        "and admins to decide. Without it, as in its parent.",
+        '"4 h"',
+    ),
+    QuotaSetting(
+        "auto_grant_gpus",
+        "auto_grant_gpus",
+        WholeNumber(1, without=NOBODY_AT_ONCE),
+        "Who asks for up to so many GPUs, in a cell and at once (%gpu request --gpus), has them at once, up to what "
+        "the project may use. Without it, as in its parent.",
+        "2",
+    ),
+    QuotaSetting(
+        "auto_grant_for",
+        "auto_grant_for_ms",
+        Duration(60_000, 31 * DAY_MS, without="as its parent; else 1 d"),
+        "What is granted at once is granted for so long, or for less where less was asked for; what leads and admins "
+        "grant, too, where nobody says another time.",
+        '"2 d"',
+    ),
+    QuotaSetting(
+        "auto_grants_per_week",
+        "auto_grants_per_week",
+        WholeNumber(1, without="as its parent; else 3"),
+        "So often within seven days one user is granted something at once.",
+        "2",
     ),
     QuotaSetting(
         "leads",

@@ -5,6 +5,7 @@ from typing import Literal
 import msgspec
 
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
+from gpu_worker.scheduler.policy.allowances import Allowance
 from gpu_worker.scheduler.policy.credits import Credits
 from gpu_worker.scheduler.policy.projects import SchedulerSettings
 
@@ -202,6 +203,15 @@ class UserBoosted(msgspec.Struct, frozen=True, tag=True):
     until_ms: int  #: in the time of `step`; from then on, or if that has passed, no longer
 
 
+class AllowanceChanged(msgspec.Struct, frozen=True, tag=True):
+    """A user of a project may have more than others until a time: a dated exception to the rules for everybody."""
+
+    name: str  #: of the allowance, to end it by
+    project: ProjectId
+    user: UserName
+    allowance: Allowance  #: one whose end has passed ends it
+
+
 class Tick(msgspec.Struct, frozen=True, tag=True):
     """Nothing happened, but a deadline may have passed."""
 
@@ -231,6 +241,7 @@ Event = (
     | SettingsChanged
     | UseRecalled
     | UseRefunded
+    | AllowanceChanged
     | Tick
     | Intervention
 )

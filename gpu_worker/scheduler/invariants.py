@@ -4,6 +4,7 @@ from collections import Counter
 
 from bulletin.errors import InvariantBroken
 from gpu_worker.scheduler.accounts.account import Account, UsageTotals
+from gpu_worker.scheduler.admission.cell_rules import most_walltime_ms
 from gpu_worker.scheduler.leases.leases import IDLE, LEAVING, USING, Lease
 from gpu_worker.scheduler.leases.life import Phase, RequestStatus
 from gpu_worker.scheduler.leases.resources import LANES, Lane, Wants, lane_of
@@ -143,8 +144,8 @@ def _check_requests(state: State) -> None:
         _same(f"standing of {request.id}", request.standing, standing)
         if request.hold is not None and not request.entry.key.is_early:
             raise InvariantBroken(f"{request.id} is on hold, and is late")
-        if request.walltime_ms > state.qos[request.qos].walltime_ms:
-            raise InvariantBroken(f"{request.id} may run longer than its QoS gives")
+        if request.walltime_ms > most_walltime_ms(state.accounts, request.project, request.user, request.qos):
+            raise InvariantBroken(f"{request.id} may run longer than its QoS, or an allowance, gives")
     _same("requests of sessions", state.asking, {request.session: request.id for request in pending})
     _same("one request a session", len(state.asking), len(pending))
     held = {request.session: request.id for request in pending if request.standing is RequestStatus.HELD}

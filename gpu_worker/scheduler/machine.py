@@ -1,6 +1,6 @@
 """The scheduler: `step(event, now_ms)` takes in one fact and says what to do; `deadline()` says when to look again."""
 
-from bulletin.ids import CellId, LeaseId, ProjectId, RequestId
+from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, UserName
 from gpu_worker.scheduler import departures
 from gpu_worker.scheduler.actions import (
     Action,
@@ -19,6 +19,7 @@ from gpu_worker.scheduler.deferral import A_LOOK_FOR, LATEST_MS, MANY, can_wait,
 from gpu_worker.scheduler.events import (
     AgentJoined,
     AgentLost,
+    AllowanceChanged,
     CellEnded,
     CellStarted,
     Event,
@@ -89,7 +90,7 @@ class Scheduler:
         self.state.begin_step(self._now_ms)
         end_boosts(self.state)
         drain_due(self.state)
-        actions = self._turn_hours()
+        actions = self._turn_hours() + self._end_allowances()
         actions += self._note(event)
         actions += departures.overdue(self.state)
         turns = self.state.accounts.turns
@@ -133,7 +134,7 @@ class Scheduler:
         """When time alone changes something next."""
         state = self.state
         changes = [*state.accounts.next_changes_ms(), state.boosts.next_ms, state.planned_drains.next_ms]
-        changes += [state.accounts.turns_ms, *state.alarms.values()]
+        changes += [state.accounts.turns_ms, state.accounts.allowances.next_ms, *state.alarms.values()]
         return min((at_ms for at_ms in changes if at_ms is not None and at_ms > self._now_ms), default=None)
 
     def _can_wait(self, event: Event, actions: list[Action], *, is_long: bool) -> bool:
@@ -182,13 +183,37 @@ class Scheduler:
         place_anew(state)
         actions: list[Action] = []
         for request in list(state.pending.values()):
-            reason = never_allowed(state, request.project, request.entry.shape, request.walltime_ms)
+            reason = never_allowed(state, request.project, request.user, request.entry.shape, request.walltime_ms)
             if reason is not None:
                 actions.append(self._refuse(request, reason))
         return actions
 
+    def _end_allowances(self) -> list[Action]:
+        """Refuse what waits and could run by an allowance alone that is over. What runs goes on."""
+        return [
+            action
+            for owner in self.state.accounts.allowances.pop_over(self._now_ms)
+            for action in self._change_limits(*owner)
+        ]
+
+    def _change_limits(self, project: ProjectId, user: UserName) -> list[Action]:
+        """Take in that a user may have other than before, and refuse what waits of theirs and can never run now."""
+        state = self.state
+        for place in (project, *(at.project.id for at in state.accounts.reserved_for(project, user))):
+            state.queue.change_limit(place, user)
+        for lease in state.leases.values():
+            if (lease.home, lease.user) == (project, user):
+                state.touched[lease.id] = None  # one that is hot may be too much now
+        mine = [one for one in state.pending.values() if (one.home, one.user) == (project, user)]
+        reasons = [(request, outdated(state, request)) for request in mine]
+        return [self._refuse(request, reason) for request, reason in reasons if reason is not None]
+
     def _note(self, event: Event) -> list[Action]:
         match event:
+            case AllowanceChanged():
+                owner = event.project, event.user
+                self.state.accounts.allowances.set(*owner, event.name, event.allowance, self._now_ms)
+                return self._change_limits(*owner)
             case AgentJoined():
                 return self._join(event)
             case AgentLost():
@@ -345,7 +370,7 @@ class Scheduler:
         for request in list(self.state.pending.values()) if is_new else ():  # submitted while no node was known
             shape = request.entry.shape
             reason: Reason | None = never_held(self.state, request.gpus, request.gpu_type, shape)
-            reason = reason or never_allowed(self.state, request.project, shape, request.walltime_ms)
+            reason = reason or never_allowed(self.state, request.project, request.user, shape, request.walltime_ms)
             if reason is not None:
                 actions.append(self._refuse(request, reason))
         return actions

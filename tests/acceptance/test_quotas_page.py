@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.acceptance.conftest import tab
 from tests.acceptance.hub import CONFIG, START_S, Hub
+from tests.acceptance.notebook import Kernel
 
 pytestmark = pytest.mark.browser
 
@@ -39,7 +40,7 @@ c = get_config()
 c.JupyterHub.load_groups = {{"all": {{"users": ["lea", "sam"]}}}}
 c.JupyterHub.services.append({{"name": "test", "api_token": os.environ["BULLETIN_TEST_TOKEN"]}})
 c.JupyterHub.load_roles.append({{"name": "test", "services": ["test"],
-    "scopes": ["admin:users", "tokens", "access:services", "shutdown"]}})
+    "scopes": ["admin:users", "admin:servers", "tokens", "access:servers", "access:services", "shutdown"]}})
 """
 
 
@@ -187,6 +188,38 @@ def test_who_is_neither_sees_no_quotas(faculty: Faculty) -> None:
     page = faculty.open("sam")
     expect(page.get_by_text("This is for leads of projects and admins of the pool.").first).to_be_visible()
     expect(page.get_by_role("link", name="Quotas")).to_have_count(0)
+
+
+def test_a_student_who_is_refused_asks_in_the_cell_and_the_lead_grants_it_with_one_click(faculty: Faculty) -> None:
+    faculty.file.write_text(TEXT + '[projects.all]\nleads = ["lea"]\n')
+    faculty.hub.start_server("sam")
+    with Kernel(faculty.hub, "sam") as notebook:
+        refused = notebook.send("%%gpu --time 4h\nprint('it ran')").wait()
+        assert '`%gpu request --time 4h --why "..."`' in (refused.error or "")
+        asked = notebook.send('%gpu request --time 4h --why "my <b>thesis</b>" --wait')
+        asked.wait(lambda run: "lea, who leads the project, or an admin decides" in run.text)
+        page = faculty.open("lea")
+        page.goto(f"{faculty.hub.address}/services/bulletin/project?project=all")
+        card = page.get_by_role("listitem").filter(has_text="sam: cells of up to 4 h")
+        expect(card).to_contain_text("“my <b>thesis</b>”")
+        card.get_by_label("Say").fill("good luck")
+        card.get_by_role("button", name="Grant: sam").click()
+        expect(page.get_by_text("sam: cells of up to 4 h granted")).to_be_visible()
+        asked.wait()
+        assert "Granted by lea until" in asked.text
+        assert "good luck" in asked.text
+        assert "it ran\n" in notebook.run("%%gpu --time 4h\nprint('it ran')")
+    mine = faculty.open("sam")
+    mine.goto(f"{faculty.hub.address}/services/bulletin/me")
+    expect(mine.get_by_role("listitem").filter(has_text="Granted by lea until")).to_be_visible()
+    mine.get_by_label("Hours for a cell").fill("8")
+    mine.get_by_label("Why").fill("a second run")
+    mine.get_by_role("button", name="Ask", exact=True).click()
+    expect(mine.get_by_text("Asked. You read here what is decided.")).to_be_visible()
+    wanted = page.get_by_role("listitem").filter(has_text="sam: cells of up to 8 h")
+    wanted.get_by_role("button", name="Decline: sam").click()
+    expect(wanted.get_by_role("button", name="Grant: sam")).to_have_count(0)
+    expect(mine.get_by_role("listitem").filter(has_text="Declined by lea")).to_be_visible()
 
 
 def test_a_broker_that_is_started_again_has_what_was_saved(faculty: Faculty) -> None:

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from bulletin_spawner.service.allowance_endpoints import ALLOWANCE_ENDPOINTS
 from bulletin_spawner.service.api_endpoints import ENDPOINTS
 from tests.acceptance.hub import Hub
 from tests.acceptance.played_pool import PlayedPool, played_pool, until
 
+ALL = (*ENDPOINTS, *ALLOWANCE_ENDPOINTS)
 #: Nobody; carol, who may not use the pool; eve of another project; ada of ml; liz, its lead; an admin.
 ROLES = ("nobody", "carol", "eve", "ada", "liz", "admin")
 WHO_MAY: dict[str, tuple[int, int, int, int, int, int]] = {
@@ -27,10 +29,17 @@ WHO_MAY: dict[str, tuple[int, int, int, int, int, int]] = {
     "first": (403, 403, 403, 403, 404, 404),
     "boost": (403, 403, 403, 403, 200, 200),
     "unboost": (403, 403, 403, 403, 404, 404),
+    "allowances": (403, 403, 200, 200, 200, 200),
+    "requestAllowance": (403, 403, 403, 200, 200, 403),
+    "grantAllowance": (403, 403, 403, 403, 404, 404),
+    "declineAllowance": (403, 403, 404, 404, 404, 404),
 }
 #: What the paths and bodies of the table name: a project, a user of it, and a request that there is not.
 NAMED = {"id": "l-there-is-none", "project": "ml", "user": "bob"}
-BODIES = {"boost": {"user": "ada", "for_ms": 3_600_000}}
+BODIES = {
+    "boost": {"user": "ada", "for_ms": 3_600_000},
+    "requestAllowance": {"project": "ml", "gpus": 1, "why": "of ada"},
+}
 
 
 @pytest.fixture(scope="module")
@@ -75,11 +84,11 @@ def call(
 
 
 def test_the_table_has_every_endpoint() -> None:
-    assert set(WHO_MAY) == {one.name for one in ENDPOINTS}
+    assert set(WHO_MAY) == {one.name for one in ALL}
 
 
 @pytest.mark.parametrize("role", ROLES)
-@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda one: one.name)
+@pytest.mark.parametrize("endpoint", ALL, ids=lambda one: one.name)
 def test_each_role_at_each_endpoint(hub: Hub, tokens: dict[str, str], endpoint: Any, role: str) -> None:
     path = endpoint.path.format(**NAMED)
     body = BODIES.get(endpoint.name, {}) if endpoint.body is not None else None
@@ -91,7 +100,7 @@ def test_each_role_at_each_endpoint(hub: Hub, tokens: dict[str, str], endpoint: 
 
 def everything(hub: Hub, token: str) -> str:
     """All that a token can read: every endpoint that only reads, and every project."""
-    paths = [one.path for one in ENDPOINTS if one.method == "GET" and "{" not in one.path]
+    paths = [one.path for one in ALL if one.method == "GET" and "{" not in one.path]
     paths += [f"/projects/{project}" for project in ("ml", "vision", "guests", "default")]
     return "\n".join(json.dumps(call(hub, path, token)[1]) for path in paths if "{" not in path)
 

@@ -13,6 +13,7 @@ from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, UserNam
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Pause, Reclaim, Refuse, Why
 from gpu_worker.scheduler.journal import Told
+from gpu_worker.scheduler.policy.allowances import Allowance
 from gpu_worker.scheduler.policy.class_hours import ClassHours
 from gpu_worker.scheduler.policy.credits import Credits
 from gpu_worker.scheduler.policy.dated_reservations import Reservation
@@ -279,6 +280,21 @@ class Pool(RuleBasedStateMachine):
     def a_user_is_boosted(self, user: int, project: str, minutes: int) -> None:
         until_ms = self.bench.now_ms + minutes * MINUTE
         self.say(ev.UserBoosted(ProjectId(project), UserName(f"u{user}"), until_ms))
+
+    @rule(
+        user=st.integers(0, 4),
+        project=st.sampled_from(PAYING),
+        number=st.integers(0, 1),
+        walltime_ms=st.sampled_from((0, 10 * MINUTE, 90 * MINUTE, 200 * MINUTE)),
+        gpus=st.integers(0, 3),
+        minutes=st.sampled_from((-1, 0, 1, 20, 24 * 60)),
+    )
+    def a_user_is_allowed_more(
+        self, user: int, project: str, number: int, walltime_ms: int, gpus: int, minutes: int
+    ) -> None:
+        allowance = Allowance(self.bench.now_ms + minutes * MINUTE, walltime_ms, gpus)
+        name = f"{project}/{user}/{number}"
+        self.say(ev.AllowanceChanged(name, ProjectId(project), UserName(f"u{user}"), allowance))
 
     @rule(
         gone=st.sets(st.sampled_from([project.id for project in PROJECTS if project.parent is None])),

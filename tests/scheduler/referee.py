@@ -96,6 +96,7 @@ class Referee:
     drained: set[str] = field(default_factory=set)  # agents
     on_hold: set[str] = field(default_factory=set)  # requests
     planned: dict[str, int] = field(default_factory=dict)  # agents that are to be drained, and when
+    allowed: dict[str, ev.AllowanceChanged] = field(default_factory=dict)
     now_ms: int = 0
     hopes: bool = False  # whether all class hours that are still to come count
 
@@ -268,7 +269,7 @@ class Referee:
             if one[0] == "project":
                 limit, cost = self.limit(one[1]), self.cost(asked)
             elif one[0] == "user":
-                limit, cost = self.project(one[1]).user_limit_milli, self.cost(asked)
+                limit, cost = self.user_limit(one[1], asked.user), self.cost(asked)
             else:
                 limit, cost = qos.running_per_user, 1
             if limit is not None and now + cost > limit:
@@ -287,7 +288,7 @@ class Referee:
             if one[0] == "project":
                 limits[one] = self.limit(one[1])
             elif one[0] == "user":
-                limits[one] = self.project(one[1]).user_limit_milli
+                limits[one] = self.user_limit(one[1], lease.user)
             else:
                 limits[one] = None if qos is None else qos.running_per_user
         return all(limit is None or held[one] <= limit for one, limit in limits.items())
@@ -319,11 +320,40 @@ class Referee:
         longest_ms = self.qos(event.qos).walltime_ms
         return event.walltime_ms or min(longest_ms, self.rule_of_cells(event, "walltime_ms") or longest_ms)
 
+    def allowance(self, project: str, user: str, kind: str) -> int:
+        """What the user may have there beyond the rules for everybody."""
+        home = self.project(project).parent if self.project(project).users else project
+        mine = [one.allowance for one in self.allowed.values() if (one.project, one.user) == (home or project, user)]
+        return max((getattr(one, kind) for one in mine if one.until_ms > self.now_ms), default=0)
+
+    def user_limit(self, project: str, user: str) -> int | None:
+        limit = self.project(project).user_limit_milli
+        return None if limit is None else max(limit, 1000 * self.allowance(project, user, "gpus"))
+
+    def is_too_long(self, event: ev.RequestSubmitted) -> bool:
+        longest_ms = max(self.qos(event.qos).walltime_ms, self.allowance(event.project, event.user, "walltime_ms"))
+        return (event.walltime_ms or 0) > longest_ms
+
+    def drop_allowances(self) -> set[tuple[str, str]]:
+        """Who waits, and may not without what has ended, is to be refused."""
+        over = {name: one for name, one in self.allowed.items() if one.allowance.until_ms <= self.now_ms}
+        users = {one.user for one in over.values()}
+        self.allowed = {name: one for name, one in self.allowed.items() if name not in over}
+        mine = {name: wish for name, wish in self.wishes.items() if wish.event.user in users}
+        return {
+            ("refuse", name)
+            for name, wish in mine.items()
+            if self.is_too_long(wish.event) or not self.could_be_allowed(wish)
+        }
+
     def breaks_a_rule(self, event: ev.RequestSubmitted) -> bool:
         """Whether its project, or its class of service, does not let a cell ask for this."""
         own = self.rule_of_cells(event, "qos")
         most = [self.rule_of_cells(event, "gpus_per_cell"), self.qos(event.qos).gpus_per_cell]
+        most = [one if one is None else max(one, self.allowance(event.project, event.user, "gpus")) for one in most]
         longest_ms = self.rule_of_cells(event, "walltime_ms")
+        if longest_ms is not None:
+            longest_ms = max(longest_ms, self.allowance(event.project, event.user, "walltime_ms"))
         return (
             (own is not None and event.qos not in own)
             or any(one is not None and event.gpus > one for one in most)
@@ -400,7 +430,16 @@ class Referee:
         if any(one.windows for one in self.settings.projects):  # the last ones may be over
             due |= {("refuse", name) for name, wish in self.wishes.items() if not self.could_be_allowed(wish)}
         self.drain_what_is_due(now_ms)
+        due |= self.drop_allowances()
         match event:
+            case ev.AllowanceChanged():
+                self.allowed[event.name] = event
+                due |= self.drop_allowances()
+                for name, wish in self.wishes.items():  # it may be less than before
+                    if wish.event.user == event.user and (
+                        self.is_too_long(wish.event) or not self.could_be_allowed(wish)
+                    ):
+                        due.add(("refuse", name))
             case ev.AgentJoined():
                 held = {h.lease: h for h in event.held}
                 before = {name: lease for name, lease in self.leases.items() if lease.agent == event.agent}
@@ -461,8 +500,8 @@ class Referee:
                 self.settings = event.settings
                 self.place_anew()
                 for name, wish in self.wishes.items():
-                    qos, asked_ms = self.qos(wish.event.qos), wish.event.walltime_ms
-                    if qos is None or (asked_ms or 0) > qos.walltime_ms or not self.could_be_allowed(wish):
+                    qos = self.qos(wish.event.qos)
+                    if qos is None or self.is_too_long(wish.event) or not self.could_be_allowed(wish):
                         due.add(("refuse", name))
                 self.spent = {name: spent for name, spent in self.spent.items() if self.project(name).budget}
                 self.credits.forget(self)
@@ -551,7 +590,7 @@ class Referee:
         ]
         if (
             qos is None
-            or (event.walltime_ms or 0) > qos.walltime_ms
+            or self.is_too_long(event)
             or self.never_fits(event)
             or not self.could_be_allowed(Wish(event, (0, 0)))
             or (len(mine) >= qos.queued_per_user and not self.ages.is_expected(event.session, self.now_ms))
@@ -588,7 +627,8 @@ class Referee:
         asked, qos = wish.event, self.qos(wish.event.qos)
         need = max(1, asked.gpus)
         assert qos is not None
-        assert grant.walltime_ms == self.walltime_ms(asked) <= qos.walltime_ms
+        assert grant.walltime_ms == self.walltime_ms(asked)
+        assert not self.is_too_long(asked)
         assert (grant.lease, grant.session) == (asked.lease, asked.session)
         assert grant.request not in self.on_hold, f"{grant} of a request that is held"
         assert grant.agent in self.nodes, f"{grant} on a node that is not there"

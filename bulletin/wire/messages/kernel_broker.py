@@ -17,6 +17,7 @@ from bulletin.ids import (
     SlotId,
     UserName,
 )
+from bulletin.wire.messages.allowance_requests import AllowanceQuestion, AllowanceReport
 from bulletin.wire.messages.every_link import (
     TEXT_LIMIT,
     Count,
@@ -276,5 +277,18 @@ class Join(Message, frozen=True, kw_only=True, tag="join"):
     agent: Annotated[AgentId, msgspec.Meta(max_length=TEXT_LIMIT)]
 
 
-FromKernel = Hello | Submit | Withdraw | Look | Find | Join | Ping
-ToKernel = Welcome | Refusal | Queued | Granted | LeaseCost | Revoked | Picture | Found | Pong | Unknown | Malformed
+FromKernel = Hello | Submit | Withdraw | Look | Find | Join | Ping | AllowanceQuestion
+ToKernel = (
+    Welcome
+    | Refusal
+    | Queued
+    | Granted
+    | LeaseCost
+    | Revoked
+    | Picture
+    | Found
+    | AllowanceReport
+    | Pong
+    | Unknown
+    | Malformed
+)

@@ -1,5 +1,46 @@
 // Made by `python docs/generate.py` of the endpoints in bulletin_spawner/service: change those.
 
+export interface AllowanceReport {
+  kind: "allowance-report";
+  rows: AllowanceRow[];
+  slot_word: string;
+  has_more: boolean;
+}
+
+export interface AllowanceRow {
+  id: string;
+  user: string;
+  project: string;
+  walltime_ms: number | null;
+  gpus: number | null;
+  for_ms: number;
+  why: string;
+  state: "declined" | "granted" | "open" | "over" | "withdrawn";
+  asked_at_ms: number;
+  by: string;
+  sentence: string;
+  until_at_ms: number | null;
+  left_ms: number | null;
+  is_own: boolean;
+  may_decide: boolean;
+  leads: string[];
+  used_milli: number;
+  recent_ms: number;
+}
+
+export interface AllowanceSelection {
+  is_all: boolean;
+  behind: string;
+}
+
+export interface AllowanceWanted {
+  project: string;
+  why: string;
+  walltime_ms: number | null;
+  gpus: number | null;
+  for_ms: number | null;
+}
+
 export interface ApiProblem {
   code: string;
   sentence: string;
@@ -73,6 +114,10 @@ export interface ChangedByHand {
   left_ms: number;
 }
 
+export interface DeclineWanted {
+  sentence: string;
+}
+
 export interface EditsTried {
   edits: SettingEdit[];
   version: string;
@@ -90,6 +135,11 @@ export interface Freeing {
   in_ms: number;
 }
 
+export interface GrantWanted {
+  for_ms: number | null;
+  sentence: string;
+}
+
 export interface LenderShown {
   rank: number;
   project: string;
@@ -104,6 +154,7 @@ export interface MeView {
   running: MyCell[];
   waiting: ShownRequest[];
   projects: ProjectStanding[];
+  own_projects: string[];
 }
 
 export interface MemberNamed {

@@ -1,4 +1,5 @@
 // *Me*: what I run and wait for, what I may use, what my last cells cost.
+import { MyRequests } from "./allowances";
 import { useLive } from "./api";
 import type { CellReceipt, MeView, MyCell, NodeCells, ProjectStanding, ReceiptsView, ShownRequest } from "./api_types";
 import { showWait } from "./now_page";
@@ -53,6 +54,7 @@ export function MePage() {
           <ul class="cards">{view.projects.map((one) => <Project key={one.project} one={one} word={word} />)}</ul>
         )}
       </Section>
+      <MyRequests projects={view.own_projects} word={word} />
       <Section title="Last cells" note="What each cost, and what would serve better next time.">
         <Trouble sentence={receipts.problem} onRetry={receipts.refresh} />
         {receipts.data && <Receipts view={receipts.data} />}

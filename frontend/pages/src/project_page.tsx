@@ -1,6 +1,7 @@
 // *Project*: its share over time, its members, its experiments by label, who lent most; for its lead what to do about it.
 import { Fragment } from "preact";
 import { useState } from "preact/hooks";
+import { RequestsToDecide } from "./allowances";
 import { useLive } from "./api";
 import type { ProjectView, ProjectsView, RunningShown, ShownRequest, UsePart } from "./api_types";
 import { Chart, type Series } from "./chart";
@@ -62,6 +63,7 @@ function Shown({ view, onDone }: { view: ProjectView; onDone: () => void }) {
   return (
     <>
       {view.standing && <ul class="cards single"><Project one={view.standing} word={word} /></ul>}
+      {view.is_led && <RequestsToDecide project={view.project} word={word} />}
       <Section title="Share over time" note={`In ${word}-hours of cells that have ended. Dashed: what the project is guaranteed now.`}>
         <Share view={view} />
       </Section>

@@ -12,6 +12,7 @@ from gpu_worker.scheduler.accounts.lending import kept_from, note_use
 from gpu_worker.scheduler.accounts.parts import NO_PARTS, Parts
 from gpu_worker.scheduler.leases.leases import IDLE, Lease
 from gpu_worker.scheduler.leases.shapes import QueueEntry, Shape
+from gpu_worker.scheduler.policy.allowances import Allowances
 from gpu_worker.scheduler.policy.class_hours import guaranteed_at, next_edge_ms
 from gpu_worker.scheduler.policy.credits import Credits, Market, Trader
 from gpu_worker.scheduler.policy.projects import Project, QoS, guarantees, in_force, most_in_force
@@ -59,6 +60,7 @@ class Accounts:
         self.runs: dict[tuple[UserName, str], UsageTotals] = {}  #: of those QoS that limit a user's leases
         self.projects_of: dict[UserName, dict[ProjectId, None]] = {}
         self.top: dict[ProjectId, Account] = {}
+        self.allowances = Allowances()
         self.by_id: dict[ProjectId, Account] = {}
         self.budgeted: list[Account] = []
         self.market = Market()  #: of those at the top
@@ -112,6 +114,7 @@ class Accounts:
     def inherit(self, before: "Accounts") -> None:
         """Take over new settings. What was used and spent stays known, where there still is such a project."""
         self.now_ms, self.began_ms = before.now_ms, before.began_ms
+        self.allowances = before.allowances
         for market in [self.market, *(account.members.market for account in self.by_id.values())]:
             market.counted_ms = self.now_ms
         for old in before.by_id.values():
@@ -157,7 +160,7 @@ class Accounts:
     ) -> Iterator[tuple[UsageTotals, int, int | None]]:
         """Whose amounts a lease counts for, with how much, and the most that each may hold."""
         account, user = self.of(project), self.user_of(project, name)
-        yield user, cost, account.project.user_limit_milli
+        yield user, cost, self.allowances.user_limit_milli(account.project, name)
         for at in account.path:
             yield at, cost, at.limit
         limit = self.qos[qos].running_per_user if qos in self.qos else None  # else it was learned, or is no more

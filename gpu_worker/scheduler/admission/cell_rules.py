@@ -6,7 +6,7 @@ another rule. (Slurm inherits QOS, MaxTRESPerJob and MaxWall along its associati
 
 from typing import NamedTuple
 
-from bulletin.ids import ProjectId
+from bulletin.ids import ProjectId, UserName
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.actions import QoSNotAllowed, TooLongForProject, TooManyPerCell
@@ -52,6 +52,11 @@ def longest_walltime_ms(accounts: Accounts, project: ProjectId, qos: QoS) -> int
     return qos.walltime_ms if own_ms is None else min(own_ms, qos.walltime_ms)
 
 
+def most_walltime_ms(accounts: Accounts, project: ProjectId, user: UserName, qos: str) -> int:
+    """Find how long a cell of a user may run at most if it asks, by its class of service or by an allowance."""
+    return max(accounts.qos[qos].walltime_ms, accounts.allowances.walltime_ms(accounts.of(project).project, user))
+
+
 def walltime_of(accounts: Accounts, event: RequestSubmitted) -> int:
     """Find how long the cell of a request may run: what it asks for, or else all that it may."""
     if event.walltime_ms is not None:
@@ -66,16 +71,19 @@ def known_qos(accounts: Accounts, project: ProjectId) -> tuple[str, ...]:
 
 
 def forbidden(
-    accounts: Accounts, project: ProjectId, qos: QoS, shape: Shape, walltime_ms: int
+    accounts: Accounts, project: ProjectId, user: UserName, qos: QoS, shape: Shape, walltime_ms: int
 ) -> QoSNotAllowed | TooLongForProject | TooManyPerCell | None:
-    """Refused if the rules of the project, or its class of service, never let such a cell run."""
-    rules, on_cpu = cell_rules(accounts.of(project)), shape.lane == "cpu"
+    """Refused if the rules of the project, or its class of service, never let such a cell run, nor an allowance."""
+    account = accounts.of(project)
+    rules, on_cpu = cell_rules(account), shape.lane == "cpu"
+    allowed_ms = accounts.allowances.walltime_ms(account.project, user)
+    allowed = accounts.allowances.gpus(account.project, user)
     if rules.qos is not None and qos.name not in rules.qos:
         return QoSNotAllowed(project, qos.name, known_qos(accounts, project))
-    if rules.walltime_ms is not None and walltime_ms > rules.walltime_ms:
-        return TooLongForProject(project, walltime_ms, rules.walltime_ms)
-    if shape.cost and rules.gpus is not None and shape.need > rules.gpus:
-        return TooManyPerCell(shape.need, rules.gpus, project, "", on_cpu)
-    if shape.cost and qos.gpus_per_cell is not None and shape.need > qos.gpus_per_cell:
-        return TooManyPerCell(shape.need, qos.gpus_per_cell, None, qos.name, on_cpu)
+    if rules.walltime_ms is not None and walltime_ms > max(rules.walltime_ms, allowed_ms):
+        return TooLongForProject(project, walltime_ms, max(rules.walltime_ms, allowed_ms))
+    if shape.cost and rules.gpus is not None and shape.need > max(rules.gpus, allowed):
+        return TooManyPerCell(shape.need, max(rules.gpus, allowed), project, "", on_cpu)
+    if shape.cost and qos.gpus_per_cell is not None and shape.need > max(qos.gpus_per_cell, allowed):
+        return TooManyPerCell(shape.need, max(qos.gpus_per_cell, allowed), None, qos.name, on_cpu)
     return None

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from bulletin.ids import ProjectId
+from bulletin.ids import ProjectId, UserName
 from bulletin.units import show_size
 from gpu_worker.scheduler.actions import (
     NeverInQuota,
@@ -16,7 +16,13 @@ from gpu_worker.scheduler.actions import (
     UnknownQoS,
     WalltimeTooLong,
 )
-from gpu_worker.scheduler.admission.cell_rules import forbidden, known_qos, longest_walltime_ms, walltime_of
+from gpu_worker.scheduler.admission.cell_rules import (
+    forbidden,
+    known_qos,
+    longest_walltime_ms,
+    most_walltime_ms,
+    walltime_of,
+)
 from gpu_worker.scheduler.events import RequestSubmitted
 from gpu_worker.scheduler.leases.leases import Request
 from gpu_worker.scheduler.leases.resources import Offer, SlotKind
@@ -30,14 +36,15 @@ def refusal(state: State, event: RequestSubmitted) -> Reason | None:
     qos = state.qos.get(event.qos)
     if qos is None:
         return UnknownQoS(event.qos, known_qos(state.accounts, event.project))
-    if event.walltime_ms is not None and event.walltime_ms > qos.walltime_ms:
-        return WalltimeTooLong(event.qos, event.walltime_ms, qos.walltime_ms)
+    most_ms = most_walltime_ms(state.accounts, event.project, event.user, event.qos)
+    if event.walltime_ms is not None and event.walltime_ms > most_ms:
+        return WalltimeTooLong(event.qos, event.walltime_ms, most_ms)
     walltime_ms = walltime_of(state.accounts, event)
     shape = state.slot_catalog.shape_asked(event, qos, walltime_ms)
     never = (
-        forbidden(state.accounts, event.project, qos, shape, walltime_ms)
+        forbidden(state.accounts, event.project, event.user, qos, shape, walltime_ms)
         or never_held(state, event.gpus, event.gpu_type, shape)
-        or never_allowed(state, event.project, shape, walltime_ms)
+        or never_allowed(state, event.project, event.user, shape, walltime_ms)
     )
     if never is not None:
         return never
@@ -52,14 +59,15 @@ def refusal(state: State, event: RequestSubmitted) -> Reason | None:
 
 
 def outdated(state: State, request: Request) -> Reason | None:
-    """Why a request that waits can never run with new settings; None if it can. Its QoS is known."""
+    """Why a request that waits can never run with new settings or allowances; None if it can. Its QoS is known."""
     qos, accounts, asked_ms = state.qos[request.qos], state.accounts, request.walltime_ms
-    if request.is_walltime_asked and asked_ms > qos.walltime_ms:
-        return WalltimeTooLong(request.qos, asked_ms, qos.walltime_ms)
+    most_ms = most_walltime_ms(accounts, request.project, request.user, request.qos)
+    if request.is_walltime_asked and asked_ms > most_ms:
+        return WalltimeTooLong(request.qos, asked_ms, most_ms)
     walltime_ms = asked_ms if request.is_walltime_asked else longest_walltime_ms(accounts, request.project, qos)
     shape = request.entry.shape
-    never = forbidden(accounts, request.project, qos, shape, walltime_ms)
-    return never or never_allowed(state, request.project, shape, walltime_ms)
+    never = forbidden(accounts, request.project, request.user, qos, shape, walltime_ms)
+    return never or never_allowed(state, request.project, request.user, shape, walltime_ms)
 
 
 def never_held(state: State, gpus: int, gpu_type: str, shape: Shape) -> TooManyGpus | NoSuchGpu | TooLarge | None:
@@ -70,14 +78,14 @@ def never_held(state: State, gpus: int, gpu_type: str, shape: Shape) -> TooManyG
 
 
 def never_allowed(
-    state: State, project: ProjectId, shape: Shape, walltime_ms: int
+    state: State, project: ProjectId, user: UserName, shape: Shape, walltime_ms: int
 ) -> OverLimit | OverBudget | NeverInQuota | None:
     """Refused if limits and guarantees never let so many run, whatever else runs."""
     cost, qos, on_cpu = shape.cost, shape.qos, state.slot_catalog.is_on_cpu(shape.lane)
     if not cost:
         return None
     account = state.accounts.of(project)
-    limit = account.project.user_limit_milli
+    limit = state.accounts.allowances.user_limit_milli(account.project, user)
     if limit is not None and cost > limit:
         return OverLimit(account.project.id, cost, limit, True, on_cpu)
     for at in account.path:

@@ -162,7 +162,8 @@ def _limit(state: State, request: Request, turn_ms: int | None) -> str | None:
     cost, accounts = request.entry.shape.cost, state.accounts
     on_cpu = state.slot_catalog.is_on_cpu(request.lane)
     account = accounts.of(request.project)
-    user, own = accounts.user_of(request.project, request.user), account.project.user_limit_milli
+    user = accounts.user_of(request.project, request.user)
+    own = accounts.allowances.user_limit_milli(account.project, request.user)
     if own is not None and user.used + cost > own:
         return f"you use {_of(user.used, own, on_cpu=on_cpu)} that one user of project {account.project.id!r} may use"
     for at in account.path:

@@ -15,6 +15,7 @@ from bulletin.ids import CellId, LeaseId, RequestId
 from bulletin.units import DAY_MS
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Pause, Reclaim, Refuse
+from gpu_worker.scheduler.admission.cell_rules import most_walltime_ms
 from gpu_worker.scheduler.estimate_cache import Start
 from gpu_worker.scheduler.estimates.state_copy import copy_state
 from gpu_worker.scheduler.leases.leases import Lease
@@ -166,7 +167,7 @@ class ReplayAhead:
             project=lease.home,
             qos=lease.qos,
             gpus=0 if lease.lane == "cpu" and state.slot_catalog.largest["gpu"] else len(lease.slots),
-            walltime_ms=min(lease.walltime_ms, state.qos[lease.qos].walltime_ms),
+            walltime_ms=min(lease.walltime_ms, most_walltime_ms(state.accounts, lease.project, lease.user, lease.qos)),
             gpu_type=" ".join(lease.kind.words),
             gpu_memory_bytes=lease.kind.memory_bytes,
             cpus=lease.cpus,

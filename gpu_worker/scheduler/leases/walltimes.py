@@ -13,6 +13,9 @@ STEPS_MS = (
 
 
 def stepped(walltime_ms: int, most_ms: int) -> int:
-    """Round the walltime up to the next step, where that is not above `most_ms`, what the QoS gives."""
+    """Round the walltime up to the next step, where that is not above `most_ms`, what the QoS gives.
+
+    One that is above that, as an allowance may be, stays what it is.
+    """
     at = bisect_left(STEPS_MS, walltime_ms)
-    return max(walltime_ms, min(STEPS_MS[at], most_ms)) if at < len(STEPS_MS) else most_ms
+    return max(walltime_ms, min(STEPS_MS[at], most_ms)) if at < len(STEPS_MS) else max(walltime_ms, most_ms)

@@ -68,6 +68,11 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     walltime_ms: int | None = None  #: at most, whatever the class allows; and what they get if they do not ask
     #: For so long after its last cell a hot session keeps its GPU from those who borrow; None as above.
     keep_hot_ms: int | None = None
+    #: What its users may have beyond its rules with nobody deciding; None as above. The scheduler does not ask.
+    auto_grant_walltime_ms: int | None = None
+    auto_grant_gpus: int | None = None
+    auto_grant_for_ms: int | None = None  #: for so long
+    auto_grants_per_week: int | None = None  #: of one user
     leads: tuple[UserName, ...] = ()  #: who may change what is inside it; the scheduler does not ask
     reservations: tuple[Reservation, ...] = ()  #: when it is guaranteed more, once each
     #: Of a reservation for them: while it is on, their cells of `parent` count here. Else empty: whoever names it.

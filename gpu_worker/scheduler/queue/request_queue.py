@@ -134,9 +134,16 @@ class RequestQueue:
         self._accounts.user_of(project, name).is_boosted = is_boosted
         self._rank_user(project, name)
 
+    def change_limit(self, project: ProjectId, name: UserName) -> None:
+        """Put a user's requests in order again, who may have more or less at once than before."""
+        self._accounts.user_of(project, name)
+        self._rank_user(project, name)
+        self._accounts.of(project).note_change()
+
     def rank_in_line(self, account: Account, user: User, entry: QueueEntry) -> Rank | None:
         """Where a user's request stands among those of the project's users; None where the user may have no more."""
-        shape, limit, key = entry.shape, account.project.user_limit_milli, entry.key
+        shape, key = entry.shape, entry.key
+        limit = self._accounts.allowances.user_limit_milli(account.project, user.name)
         if limit is not None and shape.cost and user.used + shape.cost > limit:
             return None
         at_once, runs = self._accounts.qos[shape.qos].running_per_user, self._accounts.runs.get((user.name, shape.qos))

@@ -1,0 +1,282 @@
+"""What people ask for beyond the rules, who decides it, and what became of it: kept in the ledger, with the reasons."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+import msgspec
+import structlog
+
+from bulletin.codes import RefusalCode
+from bulletin.ids import ProjectId, UserName
+from bulletin.units import DAY_MS
+from bulletin.wire import keys
+from bulletin.wire.messages.allowance_requests import (
+    AllowanceQuestion,
+    AllowanceReport,
+    AllowanceRow,
+    AllowanceState,
+    AskAllowances,
+    DecideAllowance,
+    RequestAllowance,
+)
+from gpu_worker.broker import known_ids
+from gpu_worker.broker.allowance_limits import (
+    AllowanceTerms,
+    is_granted_at_once,
+    named_leads,
+    refuse_for_all,
+    refuse_for_lead,
+    usual_for_ms,
+)
+from gpu_worker.broker.identity import Person
+from gpu_worker.broker.known_ids import CannotTell
+from gpu_worker.broker.ledger import Ledger
+from gpu_worker.broker.ledger_notes import keep, printable
+from gpu_worker.broker.scheduler_shell import SchedulerShell
+from gpu_worker.scheduler import events
+from gpu_worker.scheduler.policy.allowances import Allowance
+from gpu_worker.scheduler.policy.projects import GPU_MILLI
+
+ASKED = "allowance"  # as the ledger calls it
+#: So many of one user are open at once, and so many are asked for in a day: each is read by a person, and is kept.
+_MOST_OPEN, _MOST_A_DAY = 3, 10
+#: So many are told at once.
+_MOST_TOLD = 200
+#: What was decided so long ago is told only to who asks for all.
+_RECENT_MS = 7 * DAY_MS
+
+
+class AllowanceNote(msgspec.Struct, frozen=True, kw_only=True):
+    """What the ledger keeps of one, once for each thing that happens to it. In milliseconds since 1970, UTC."""
+
+    id: str
+    user: UserName
+    project: ProjectId
+    walltime_ms: int | None
+    gpus: int | None
+    for_ms: int
+    why: str
+    asked_at_ms: int
+    state: AllowanceState = "open"
+    by: str = ""
+    sentence: str = ""
+    decided_at_ms: int | None = None
+    until_ms: int | None = None
+
+    @property
+    def wanted(self) -> AllowanceTerms:
+        """What is asked for, and for how long."""
+        return AllowanceTerms(walltime_ms=self.walltime_ms, gpus=self.gpus, for_ms=self.for_ms)
+
+
+class AllowanceBook:
+    """What was asked for. Who asks sees their own; leads see and decide what is asked in their projects, admins all."""
+
+    def __init__(
+        self, shell: SchedulerShell, ledger: Ledger, now_ms: Callable[[], int], slot_word: Callable[[], str]
+    ) -> None:
+        self._shell, self._ledger, self._now_ms, self._slot_word = shell, ledger, now_ms, slot_word
+        self._notes: dict[str, AllowanceNote] = {}  #: those that are open, in force or recent
+        self._log = structlog.get_logger("broker")
+
+    async def recall(self) -> None:
+        """Take in what was asked for and granted before this broker was started."""
+        for note in (await self._read()).values():
+            if self._is_of_now(note):
+                self._notes[note.id] = note
+                await self._put_in_force(note)
+
+    async def answer(self, person: Person, asked: AllowanceQuestion) -> AllowanceReport:
+        """Answer who asks, decides or looks. Raises CannotTell."""
+        self._notes = {name: note for name, note in self._notes.items() if self._is_of_now(note)}
+        match asked:
+            case RequestAllowance():
+                return self._report(person, [await self._request(person, asked)])
+            case DecideAllowance():
+                return self._report(person, [await self._decide(person, asked)])
+            case AskAllowances():
+                may_read_all = person.is_admin or person.leads or person.may_be_named_lead
+                notes = {**await self._read(), **self._notes} if asked.is_all and may_read_all else self._notes
+                seen = [one for one in notes.values() if self._may_see(person, one)]
+                return self._report(person, seen, behind=asked.behind, is_all=asked.is_all)
+
+    # --- asking
+
+    async def _request(self, person: Person, asked: RequestAllowance) -> AllowanceNote:
+        accounts, now_ms = self._shell.scheduler.state.accounts, self._now_ms()
+        project = asked.project or person.project
+        if not person.may_charge(project):
+            raise CannotTell(RefusalCode.NOT_YOUR_PROJECT, f"{person.refuse_project(project)}")
+        if not person.user:
+            raise CannotTell(RefusalCode.NOT_ALLOWED, "A service of the hub runs no cells: ask as a user.")
+        if asked.walltime_ms is None and asked.gpus is None:
+            raise CannotTell(RefusalCode.OVER_LIMIT, "Say what you need: --time 4h for longer cells, or --gpus 2.")
+        why = printable(asked.why)
+        if not why:
+            raise CannotTell(RefusalCode.OVER_LIMIT, 'Say what you need it for: --why "...". Whoever decides reads it.')
+        wanted = AllowanceTerms(
+            walltime_ms=asked.walltime_ms, gpus=asked.gpus, for_ms=asked.for_ms or usual_for_ms(accounts, project)
+        )
+        obstacle = refuse_for_all(accounts, project, wanted)
+        if obstacle:
+            raise CannotTell(RefusalCode.OVER_LIMIT, obstacle)
+        mine = [one for one in self._notes.values() if one.user == person.user]
+        for note in mine:
+            if note.state == "open" and (note.project, note.wanted) == (project, wanted):
+                return note  # said again
+        at_once = [one.asked_at_ms for one in mine if one.project == project and one.until_ms and not one.by]
+        is_at_once = is_granted_at_once(accounts, project, wanted, now_ms, at_once)
+        self._check_pace(mine, now_ms, waits=not is_at_once)
+        note = AllowanceNote(
+            id=f"a-{keys.make_id()}",
+            user=person.user,
+            project=project,
+            walltime_ms=wanted.walltime_ms,
+            gpus=wanted.gpus,
+            for_ms=wanted.for_ms,
+            why=why,
+            asked_at_ms=now_ms,
+        )
+        if is_at_once:
+            note = _decided(note, "granted", "", "", now_ms, now_ms + wanted.for_ms)
+        await self._keep(note)
+        return note
+
+    @staticmethod
+    def _check_pace(mine: list[AllowanceNote], now_ms: int, *, waits: bool) -> None:
+        """Refuse more of one user than people read. Raises CannotTell."""
+        waiting = sum(one.state == "open" for one in mine)
+        if waits and waiting >= _MOST_OPEN:
+            raise CannotTell(
+                RefusalCode.TOO_FAST,
+                f"{waiting} requests of yours wait for a decision already, and no more can. `%gpu request` lists them; "
+                "take one back with `%gpu request --withdraw ID`.",
+            )
+        if sum(one.asked_at_ms > now_ms - DAY_MS for one in mine) >= _MOST_A_DAY:
+            raise CannotTell(
+                RefusalCode.TOO_FAST,
+                f"You have asked {_MOST_A_DAY} times within a day, which is as often as one may. Talk to your "
+                "project's lead, or ask again tomorrow.",
+            )
+
+    # --- deciding
+
+    async def _decide(self, person: Person, asked: DecideAllowance) -> AllowanceNote:
+        note, now_ms = self._find(person, asked.id), self._now_ms()
+        is_own, may_decide = note.user == person.user, self._may_decide(person, note)
+        if not may_decide and not (is_own and not asked.is_granted):
+            who = "yours: a lead of the project or an admin decides it" if is_own else f"in project {note.project!r}"
+            raise CannotTell(RefusalCode.NOT_ALLOWED, f"{note.id} is {who}, which you cannot decide.")
+        sentence = printable(asked.sentence)
+        if note.state != "open" and (asked.is_granted or not self._is_in_force(note)):
+            by = f" by {note.by}" if note.by else ""
+            raise CannotTell(RefusalCode.NOT_WAITING, f"{note.id} was {note.state} already{by}: it is not open.")
+        if not asked.is_granted:
+            state: AllowanceState = "withdrawn" if is_own and not (may_decide and sentence) else "declined"
+            state = "over" if note.state == "granted" else state
+            decided = _decided(note, state, person.user, sentence, now_ms, None)
+        else:
+            for_ms = asked.for_ms or note.for_ms
+            wanted = msgspec.structs.replace(note.wanted, for_ms=for_ms)
+            accounts = self._shell.scheduler.state.accounts
+            obstacle = refuse_for_all(accounts, note.project, wanted)
+            if not obstacle and not person.is_admin:
+                obstacle = refuse_for_lead(accounts, note.project, wanted)
+            if obstacle:
+                raise CannotTell(RefusalCode.OVER_LIMIT, obstacle)
+            decided = _decided(note, "granted", person.user, sentence, now_ms, now_ms + for_ms)
+        await self._keep(decided)
+        return decided
+
+    def _find(self, person: Person, name: str) -> AllowanceNote:
+        seen = [note for note in self._notes.values() if self._may_see(person, note)]
+        found = [note for note in seen if note.id == name]
+        if not found and len(name) >= known_ids.LEAST:
+            found = [note for note in seen if note.id.startswith(name)]
+        if len(found) != 1:
+            problem = f"{len(found)} requests begin with {name!r}" if found else f"You see no request {name!r}"
+            raise CannotTell(RefusalCode.UNKNOWN_ID, f"{problem}. `bulletin request list` has those of now.")
+        return found[0]
+
+    def _may_see(self, person: Person, note: AllowanceNote) -> bool:
+        return note.user == person.user or known_ids.may_change(self._shell.scheduler.state, person, note.project)
+
+    def _may_decide(self, person: Person, note: AllowanceNote) -> bool:
+        """Tell whether a person decides this: a lead's own is for another lead, or an admin."""
+        return person.is_admin or (note.user != person.user and self._may_see(person, note))
+
+    # --- what is kept
+
+    async def _keep(self, note: AllowanceNote) -> None:
+        self._notes[note.id] = note
+        self._log.info(
+            "allowance", id=note.id, state=note.state, user=note.user, project=note.project, by=note.by, why=note.why
+        )
+        await self._put_in_force(note)
+        await keep(self._ledger, ASKED, note)
+        self._shell.teller.note_news()
+
+    async def _put_in_force(self, note: AllowanceNote) -> None:
+        if note.decided_at_ms is None:
+            return
+        allowance = Allowance(note.until_ms or 0, note.walltime_ms or 0, note.gpus or 0)
+        if note.state == "granted" or note.id in self._names_in_force(note):
+            await self._shell.step(events.AllowanceChanged(note.id, note.project, note.user, allowance))
+
+    def _names_in_force(self, note: AllowanceNote) -> Iterator[str]:
+        yield from self._shell.scheduler.state.accounts.allowances.by_owner.get((note.project, note.user), {})
+
+    async def _read(self) -> dict[str, AllowanceNote]:
+        payloads = await asyncio.to_thread(self._ledger.event_payloads, ASKED)
+        return {note.id: note for note in (msgspec.convert(one, AllowanceNote) for one in payloads)}
+
+    def _is_in_force(self, note: AllowanceNote) -> bool:
+        return note.state == "granted" and note.until_ms is not None and note.until_ms > self._now_ms()
+
+    def _is_of_now(self, note: AllowanceNote) -> bool:
+        latest_ms = max(note.asked_at_ms, note.decided_at_ms or 0, note.until_ms or 0)
+        return note.state == "open" or self._is_in_force(note) or latest_ms > self._now_ms() - _RECENT_MS
+
+    # --- what is told
+
+    def _report(
+        self, person: Person, notes: list[AllowanceNote], *, behind: str = "", is_all: bool = False
+    ) -> AllowanceReport:
+        latest = sorted(notes, key=lambda one: (not is_all and one.state != "open", -one.asked_at_ms, one.id))
+        names = [note.id for note in latest]
+        first = names.index(behind) + 1 if behind in names else 0
+        rows = tuple(self._row(person, note) for note in latest[first : first + _MOST_TOLD])
+        return AllowanceReport(rows=rows, slot_word=self._slot_word(), has_more=len(latest) > first + len(rows))
+
+    def _row(self, person: Person, note: AllowanceNote) -> AllowanceRow:
+        accounts, now_ms = self._shell.scheduler.state.accounts, self._now_ms()
+        account = accounts.by_id.get(note.project)
+        user = account.users.get(note.user) if account is not None else None
+        is_over = note.state == "granted" and not self._is_in_force(note)
+        age_ms = now_ms - (accounts.began_ms or now_ms)
+        return AllowanceRow(
+            id=note.id,
+            user=note.user,
+            project=note.project,
+            walltime_ms=note.walltime_ms,
+            gpus=note.gpus,
+            for_ms=note.for_ms,
+            why=note.why,
+            state="over" if is_over else note.state,
+            asked_at_ms=note.asked_at_ms,
+            by=note.by,
+            sentence=note.sentence,
+            until_at_ms=note.until_ms,
+            left_ms=note.until_ms - now_ms if self._is_in_force(note) and note.until_ms is not None else None,
+            is_own=note.user == person.user,
+            may_decide=self._may_decide(person, note),
+            leads=tuple(map(UserName, named_leads(account))) if account is not None else (),
+            used_milli=user.used if user is not None else 0,
+            recent_ms=user.history.at(age_ms) // GPU_MILLI if user is not None else 0,
+        )
+
+
+def _decided(
+    note: AllowanceNote, state: AllowanceState, by: str, sentence: str, at_ms: int, until_ms: int | None
+) -> AllowanceNote:
+    return msgspec.structs.replace(note, state=state, by=by, sentence=sentence, decided_at_ms=at_ms, until_ms=until_ms)

@@ -1,0 +1,109 @@
+"""What may be granted to a user of a project beyond its rules: by leads, by admins, and at once by the project's rules.
+
+Nobody has more than the project itself may have. A lead gives no longer cells than some class of service of the
+project does, and none that the project which theirs is in forbids.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from bulletin.ids import ProjectId
+from bulletin.units import DAY_MS, show_duration
+from gpu_worker.scheduler.accounts.account import Account
+from gpu_worker.scheduler.accounts.accounts import Accounts
+from gpu_worker.scheduler.admission.cell_rules import cell_rules, known_qos
+from gpu_worker.scheduler.policy.projects import GPU_MILLI, Project, show_gpus
+
+#: For so long something is granted at most, and a cell runs at most.
+LEAD_FOR_MS, ADMIN_FOR_MS, LONGEST_CELL_MS = 31 * DAY_MS, 366 * DAY_MS, 30 * DAY_MS
+#: Where nobody says for how long, and how often something is granted at once.
+USUAL_FOR_MS, USUAL_PER_WEEK = DAY_MS, 3
+
+
+class AllowanceTerms(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody asks for, and for how long."""
+
+    walltime_ms: int | None
+    gpus: int | None
+    for_ms: int
+
+
+def refuse_for_all(accounts: Accounts, project: ProjectId, wanted: AllowanceTerms) -> str:
+    """Say why nobody could grant this; empty where somebody could."""
+    if wanted.walltime_ms is not None and wanted.walltime_ms > LONGEST_CELL_MS:
+        return f"No cell runs for longer than {show_duration(LONGEST_CELL_MS)}. Ask for less with --time."
+    if wanted.for_ms > ADMIN_FOR_MS:
+        return f"Nothing is granted for more than {ADMIN_FOR_MS // DAY_MS} days. Ask for less with --for."
+    gpus = wanted.gpus or 0
+    for at in accounts.of(project).path:
+        if at.highest_limit is not None and gpus * GPU_MILLI > at.highest_limit:
+            return (
+                f"Project {at.project.id!r} may use {show_gpus(at.highest_limit)} at most, and nobody in it can have "
+                f"{gpus}. Ask for fewer with --gpus, or an admin for a higher limit of the project."
+            )
+    return ""
+
+
+def refuse_for_lead(accounts: Accounts, project: ProjectId, wanted: AllowanceTerms) -> str:
+    """Say why a lead of the project cannot grant this, and an admin could; empty where a lead can."""
+    account = accounts.of(project)
+    around = cell_rules(account.parent) if account.parent is not None else None
+    classes = [accounts.qos[name] for name in known_qos(accounts, project)]
+    if wanted.for_ms > LEAD_FOR_MS:
+        return (
+            f"A lead grants something for {LEAD_FOR_MS // DAY_MS} days at most. Choose a shorter time, or ask an admin."
+        )
+    if wanted.walltime_ms is not None:
+        most_ms = max((one.walltime_ms for one in classes), default=0)
+        if around is not None and around.walltime_ms is not None:
+            most_ms = min(most_ms, around.walltime_ms)
+        if wanted.walltime_ms > most_ms:
+            return (
+                f"Cells of {show_duration(wanted.walltime_ms)} are more than the {show_duration(most_ms)} that "
+                f"project {project!r} has from those around it. An admin decides this."
+            )
+    if wanted.gpus is not None:
+        limits = [one.gpus_per_cell for one in classes]
+        most = None if None in limits or not limits else max(one for one in limits if one is not None)
+        if around is not None and around.gpus is not None:
+            most = around.gpus if most is None else min(most, around.gpus)
+        if most is not None and wanted.gpus > most:
+            return (
+                f"{show_gpus(wanted.gpus * GPU_MILLI)} for a cell are more than the {most} that project {project!r} "
+                "has from those around it. An admin decides this."
+            )
+    return ""
+
+
+def usual_for_ms(accounts: Accounts, project: ProjectId) -> int:
+    """Find for how long something is granted where nobody says."""
+    found = _rule(accounts.of(project), "auto_grant_for_ms")
+    return USUAL_FOR_MS if found is None else int(found)
+
+
+def is_granted_at_once(
+    accounts: Accounts, project: ProjectId, wanted: AllowanceTerms, now_ms: int, granted_at_ms: Iterable[int]
+) -> bool:
+    """Tell whether the project's rules grant this by themselves. `granted_at_ms`: when they did so for this user."""
+    account = accounts.of(project)
+    for amount, field in ((wanted.walltime_ms, "auto_grant_walltime_ms"), (wanted.gpus, "auto_grant_gpus")):
+        most = _rule(account, field)
+        if amount is not None and (most is None or amount > most):
+            return False
+    if wanted.for_ms > usual_for_ms(accounts, project) or refuse_for_lead(accounts, project, wanted):
+        return False
+    per_week = _rule(account, "auto_grants_per_week")
+    recent = sum(1 for at_ms in granted_at_ms if at_ms > now_ms - 7 * DAY_MS)
+    return recent < (USUAL_PER_WEEK if per_week is None else per_week)
+
+
+def named_leads(account: Account) -> tuple[str, ...]:
+    """List whom the quota file names as leads of a project, and of what it is in."""
+    return tuple(dict.fromkeys(name for at in account.path for name in at.project.leads))
+
+
+def _rule(account: Account, field: str) -> Any:
+    projects: list[Project] = [at.project for at in account.path]
+    return next((getattr(one, field) for one in projects if getattr(one, field) is not None), None)

@@ -1,0 +1,71 @@
+"""What single users of projects may have beyond the rules for everybody, each until a time: dated exceptions.
+
+What a project itself may have, with all that it is in, bounds whatever its users are allowed.
+"""
+
+import msgspec
+
+from bulletin.ids import ProjectId, UserName
+from gpu_worker.scheduler.policy.projects import GPU_MILLI, Project
+
+
+class Allowance(msgspec.Struct, frozen=True):
+    """How much a user of a project may have, and until when in the time of the scheduler's steps. 0 is nothing more."""
+
+    until_ms: int
+    walltime_ms: int = 0  #: of a cell
+    gpus: int = 0  #: in one cell, and at once
+
+
+class Allowances:
+    """The allowances in force, by their names. Of several of a user the most counts."""
+
+    def __init__(self) -> None:
+        self.by_owner: dict[tuple[ProjectId, UserName], dict[str, Allowance]] = {}
+
+    @property
+    def next_ms(self) -> int | None:
+        """When the next one ends; None is never."""
+        return min((one.until_ms for known in self.by_owner.values() for one in known.values()), default=None)
+
+    def set(self, project: ProjectId, user: UserName, name: str, allowance: Allowance, now_ms: int) -> None:
+        """Allow a user something until then; where that has passed, no longer. The last word about a name holds."""
+        known = self.by_owner.setdefault((project, user), {})
+        known.pop(name, None)
+        if allowance.until_ms > now_ms:
+            known[name] = allowance
+        if not known:
+            del self.by_owner[project, user]
+
+    def pop_over(self, now_ms: int) -> list[tuple[ProjectId, UserName]]:
+        """Take out what is over, and return whose it was."""
+        owners = []
+        for owner, known in list(self.by_owner.items()):
+            left = {name: one for name, one in known.items() if one.until_ms > now_ms}
+            if len(left) < len(known):
+                owners.append(owner)
+                self.by_owner[owner] = left
+            if not left:
+                del self.by_owner[owner]
+        return owners
+
+    def walltime_ms(self, project: Project, user: UserName) -> int:
+        """Find how long a cell of the user's may run by an allowance; 0 without one."""
+        return max((one.walltime_ms for one in self._find(project, user)), default=0)
+
+    def gpus(self, project: Project, user: UserName) -> int:
+        """Find how many GPUs a cell of the user's may have by an allowance; 0 without one."""
+        return max((one.gpus for one in self._find(project, user)), default=0)
+
+    def user_limit_milli(self, project: Project, user: UserName) -> int | None:
+        """Find what the user never exceeds in a project, in thousandths of a GPU; None is no limit."""
+        limit = project.user_limit_milli
+        if limit is None or not self.by_owner:
+            return limit
+        return max(limit, self.gpus(project, user) * GPU_MILLI)
+
+    def _find(self, project: Project, user: UserName) -> tuple[Allowance, ...]:
+        if not self.by_owner:
+            return ()
+        home = project.parent if project.users and project.parent is not None else project.id  # of a reservation
+        return tuple(self.by_owner.get((home, user), {}).values())

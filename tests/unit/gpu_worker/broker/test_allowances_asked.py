@@ -1,0 +1,255 @@
+"""Asking for more than the rules give: who asks, who decides, within which bounds, and what is kept of it."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from bulletin.codes import RefusalCode
+from bulletin.ids import KernelId, ProjectId, RequestId, SessionId, UserName
+from bulletin.units import DAY_MS
+from bulletin.wire import messages as wire
+from bulletin.wire.messages.allowance_requests import (
+    AllowanceQuestion,
+    AllowanceRow,
+    AskAllowances,
+    DecideAllowance,
+    RequestAllowance,
+)
+from gpu_worker.broker.active_lease import PendingRequest
+from gpu_worker.broker.allowance_book import ASKED
+from gpu_worker.broker.identity import Person
+from gpu_worker.broker.ledger import Ledger
+from gpu_worker.scheduler import events
+from gpu_worker.scheduler.policy.projects import Project
+from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, EVE, HOUR_MS, BrokerParts
+
+LEA = Person(user=UserName("lea"), groups=("maths",), may_be_named_lead=True)
+LEO = Person(user=UserName("leo"), groups=("guests",), leads=(ProjectId("guests"),))
+MORE_TIME = RequestAllowance(walltime_ms=4 * HOUR_MS, why="my thesis\nruns\x1b[2J long")
+PROJECTS = (
+    Project(id=ProjectId("school"), limit_milli=4000, walltime_ms=12 * HOUR_MS),
+    Project(id=ProjectId("maths"), parent=ProjectId("school"), user_limit_milli=1000, leads=(UserName("lea"),)),
+    Project(id=ProjectId("guests"), gpus_per_cell=1),
+)
+
+
+def parts(ledger: Ledger, *projects: Project) -> BrokerParts:
+    made = BrokerParts(ledger, projects or PROJECTS)
+    made.now_ms = 1_000 * DAY_MS
+    return made
+
+
+@pytest.fixture
+def pool(ledger: Ledger) -> BrokerParts:
+    return parts(ledger)
+
+
+def row(broker: BrokerParts, person: Person, question: AllowanceQuestion) -> AllowanceRow:
+    [found] = broker.ask(person, question).rows
+    assert isinstance(found, AllowanceRow)
+    return found
+
+
+def listed(broker: BrokerParts, person: Person, *, is_all: bool = False) -> list[tuple[str, str]]:
+    return [(one.user, one.state) for one in broker.ask(person, AskAllowances(is_all=is_all)).rows]
+
+
+def refusal_of_cell(broker: BrokerParts, person: Person, project: str | None = None, **how: int) -> str:
+    """Submit a cell, and return what its notebook reads where it is refused; empty where it is not."""
+    broker.to_sessions.clear()
+    message = wire.Submit(request=RequestId("c"), project=ProjectId(project) if project else None, **how)
+    pending = PendingRequest(SessionId("s"), KernelId("k"), person, message, broker.now_ms, "")
+    asyncio.run(broker.shell.submit(RequestId("s/c"), pending))
+    return next((told.sentence for _, told in broker.to_sessions if isinstance(told, wire.Refusal)), "")
+
+
+def allowed_ms(broker: BrokerParts, project: str = "maths", user: str = "ann") -> int:
+    accounts = broker.shell.scheduler.state.accounts
+    return accounts.allowances.walltime_ms(accounts.of(ProjectId(project)).project, UserName(user))
+
+
+def test_what_somebody_asks_for_is_seen_by_who_decides_and_holds_when_granted_until_it_is_over(
+    pool: BrokerParts,
+) -> None:
+    asked = row(pool, ANN, MORE_TIME)
+    assert (asked.state, asked.project, asked.why) == ("open", "maths", "my thesis runs [2J long")
+    assert (asked.is_own, asked.may_decide, asked.leads) == (True, False, ("lea",))
+    assert allowed_ms(pool) == 0
+    assert listed(pool, ANN) == listed(pool, LEA) == listed(pool, ADMIN) == [("ann", "open")]
+    assert listed(pool, EVE) == listed(pool, LEO) == []
+    granted = row(pool, LEA, DecideAllowance(id=asked.id, is_granted=True, for_ms=2 * DAY_MS, sentence="good luck"))
+    assert (granted.state, granted.by, granted.sentence, granted.left_ms) == ("granted", "lea", "good luck", 2 * DAY_MS)
+    assert allowed_ms(pool) == 4 * HOUR_MS
+    pool.now_ms += 2 * DAY_MS
+    assert listed(pool, ANN) == [("ann", "over")]
+    assert [note["state"] for note in pool.ledger.event_payloads(ASKED)] == ["open", "granted"]
+    pool.now_ms += 30 * DAY_MS
+    assert listed(pool, ADMIN) == []
+    assert listed(pool, ADMIN, is_all=True) == [("ann", "over")]
+
+
+@pytest.mark.parametrize("person", [ANN, EVE, LEO], ids=["who asked", "a stranger", "the lead of another project"])
+def test_nobody_else_decides(pool: BrokerParts, person: Person) -> None:
+    asked = row(pool, ANN, MORE_TIME)
+    answer = pool.ask(person, DecideAllowance(id=asked.id, is_granted=True))
+    assert answer.code in (RefusalCode.NOT_ALLOWED, RefusalCode.UNKNOWN_ID)
+    if person is not ANN:
+        assert pool.ask(person, DecideAllowance(id=asked.id, is_granted=False)).code is RefusalCode.UNKNOWN_ID
+    assert listed(pool, ADMIN) == [("ann", "open")]
+    assert allowed_ms(pool) == 0
+
+
+def test_a_lead_does_not_decide_their_own(pool: BrokerParts) -> None:
+    asked = row(pool, LEA, MORE_TIME)
+    assert "a lead of the project or an admin decides" in pool.refusal(
+        LEA, DecideAllowance(id=asked.id, is_granted=True)
+    )
+    assert row(pool, ADMIN, DecideAllowance(id=asked.id, is_granted=True)).state == "granted"
+
+
+def test_a_token_that_may_not_be_named_as_lead_decides_nothing(pool: BrokerParts) -> None:
+    asked = row(pool, ANN, MORE_TIME)
+    server = msgspec.structs.replace(LEA, may_be_named_lead=False)  # that of her notebook server
+    assert pool.ask(server, DecideAllowance(id=asked.id, is_granted=True)).code is RefusalCode.UNKNOWN_ID
+
+
+def test_nobody_asks_in_a_project_that_they_are_not_in(pool: BrokerParts) -> None:
+    answer = pool.ask(EVE, msgspec.structs.replace(MORE_TIME, project=ProjectId("maths")))
+    assert answer.code is RefusalCode.NOT_YOUR_PROJECT
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        (RequestAllowance(why="x"), "Say what you need"),
+        (RequestAllowance(gpus=2, why=" \n\x00"), "Say what you need it for"),
+        (RequestAllowance(gpus=5, why="x"), "'school' may use 4 GPUs at most"),
+        (RequestAllowance(walltime_ms=31 * DAY_MS, why="x"), "No cell runs for longer"),
+        (RequestAllowance(gpus=2, for_ms=400 * DAY_MS, why="x"), "366 days"),
+    ],
+)
+def test_what_nobody_could_grant_is_refused_at_once(pool: BrokerParts, asked: RequestAllowance, problem: str) -> None:
+    assert problem in pool.refusal(ANN, asked)
+    assert listed(pool, ADMIN) == []
+
+
+def test_a_lead_grants_no_more_than_the_projects_around_have_and_an_admin_may(pool: BrokerParts) -> None:
+    asked = row(pool, ANN, RequestAllowance(walltime_ms=20 * HOUR_MS, why="x"))
+    said = pool.refusal(LEA, DecideAllowance(id=asked.id, is_granted=True))
+    assert "more than the 12 h that project 'maths' has from those around it. An admin decides" in said
+    assert "31 days" in pool.refusal(LEA, DecideAllowance(id=asked.id, is_granted=True, for_ms=60 * DAY_MS))
+    assert row(pool, ADMIN, DecideAllowance(id=asked.id, is_granted=True)).state == "granted"
+    assert allowed_ms(pool) == 20 * HOUR_MS
+
+
+def test_a_limit_that_was_lowered_since_bounds_what_is_granted(pool: BrokerParts) -> None:
+    asked = row(pool, ANN, RequestAllowance(gpus=4, why="x"))
+    lower = msgspec.structs.replace(PROJECTS[0], limit_milli=2000)
+    settings = msgspec.structs.replace(pool.shell.scheduler.settings, projects=(lower, *PROJECTS[1:]))
+    pool.step(events.SettingsChanged(settings))
+    assert "may use 2 GPUs" in pool.refusal(ADMIN, DecideAllowance(id=asked.id, is_granted=True))
+
+
+def test_who_asks_takes_it_back_and_who_granted_ends_it(pool: BrokerParts) -> None:
+    asked = row(pool, ANN, MORE_TIME)
+    assert row(pool, ANN, DecideAllowance(id=asked.id[:8], is_granted=False)).state == "withdrawn"
+    assert "not open" in pool.refusal(LEA, DecideAllowance(id=asked.id, is_granted=True))
+    again = row(pool, ANN, MORE_TIME)
+    assert again.id != asked.id
+    row(pool, LEA, DecideAllowance(id=again.id, is_granted=True))
+    ended = row(pool, ADMIN, DecideAllowance(id=again.id, is_granted=False, sentence="the exam"))
+    assert (ended.state, ended.by, ended.left_ms) == ("over", "root", None)
+    assert allowed_ms(pool) == 0
+    declined = row(pool, ANN, MORE_TIME)
+    assert row(pool, LEA, DecideAllowance(id=declined.id, is_granted=False, sentence="use batch")).state == "declined"
+
+
+def test_one_user_fills_nobodys_list(pool: BrokerParts) -> None:
+    first = row(pool, ANN, RequestAllowance(gpus=1, why="x"))
+    assert row(pool, ANN, RequestAllowance(gpus=1, why="x again")).id == first.id
+    row(pool, ANN, RequestAllowance(gpus=2, why="x"))
+    row(pool, ANN, RequestAllowance(gpus=3, why="x"))
+    assert pool.ask(ANN, RequestAllowance(gpus=4, why="x")).code is RefusalCode.TOO_FAST
+    for number in range(7):
+        one = pool.ask(ADMIN, AskAllowances()).rows[0]
+        row(pool, ANN, DecideAllowance(id=one.id, is_granted=False))
+        row(pool, ANN, RequestAllowance(gpus=1 + number % 4, walltime_ms=HOUR_MS + number, why="x"))
+    row(pool, ANN, DecideAllowance(id=pool.ask(ANN, AskAllowances()).rows[0].id, is_granted=False))
+    assert "10 times within a day" in pool.refusal(ANN, MORE_TIME)
+    for _ in range(3000):
+        assert pool.ask(ANN, MORE_TIME).code is RefusalCode.TOO_FAST
+    assert len({note["id"] for note in pool.ledger.event_payloads(ASKED)}) == 10
+    pool.now_ms += DAY_MS + 1
+    assert row(pool, ANN, MORE_TIME).state == "open"
+
+
+def test_of_very_many_all_are_told_a_part_at_a_time(ledger: Ledger) -> None:
+    pool = parts(ledger)
+    for number in range(250):
+        person = Person(user=UserName(f"u{number}"), groups=("guests",))
+        row(pool, person, RequestAllowance(gpus=1, why="x"))
+        pool.now_ms += number % 2
+    told: list[AllowanceRow] = []
+    has_more = True
+    while has_more:
+        report = pool.ask(ADMIN, AskAllowances(is_all=True, behind=told[-1].id if told else ""))
+        told += report.rows
+        has_more = report.has_more
+    assert len({one.id for one in told}) == len(told) == 250
+    assert [one.user for one in pool.ask(EVE, AskAllowances(is_all=True)).rows] == []
+
+
+AUTO = (
+    Project(id=ProjectId("school"), limit_milli=2000, auto_grant_walltime_ms=8 * HOUR_MS, auto_grant_gpus=9),
+    Project(id=ProjectId("maths"), parent=ProjectId("school"), auto_grants_per_week=2, auto_grant_for_ms=2 * DAY_MS),
+    Project(id=ProjectId("guests")),
+)
+
+
+def test_the_projects_rules_grant_at_once_what_is_within_them(ledger: Ledger) -> None:
+    pool = parts(ledger, *AUTO)
+    granted = row(pool, ANN, MORE_TIME)
+    assert (granted.state, granted.by, granted.left_ms) == ("granted", "", 2 * DAY_MS)
+    assert allowed_ms(pool) == 4 * HOUR_MS
+    assert row(pool, ANN, RequestAllowance(walltime_ms=9 * HOUR_MS, why="x")).state == "open"
+    assert row(pool, ANN, msgspec.structs.replace(MORE_TIME, for_ms=3 * DAY_MS)).state == "open"
+    assert row(pool, ANN, RequestAllowance(walltime_ms=2 * HOUR_MS, gpus=2, why="x")).state == "granted"
+    assert row(pool, ANN, RequestAllowance(gpus=2, why="x")).state == "open", "the third of a week"
+    assert "may use 2 GPUs" in pool.refusal(ANN, RequestAllowance(gpus=3, why="x"))
+    pool.now_ms += 7 * DAY_MS
+    assert row(pool, ANN, MORE_TIME).state == "granted"
+    assert row(pool, EVE, MORE_TIME).state == "open", "her project has no such rule"
+
+
+def test_a_broker_that_is_started_again_knows_what_is_open_and_in_force(pool: BrokerParts) -> None:
+    asked, other = row(pool, ANN, MORE_TIME), row(pool, EVE, MORE_TIME)
+    ended = row(pool, ANN, RequestAllowance(walltime_ms=5 * HOUR_MS, why="x"))
+    row(pool, LEA, DecideAllowance(id=asked.id, is_granted=True, for_ms=DAY_MS))
+    row(pool, LEA, DecideAllowance(id=ended.id, is_granted=True, for_ms=DAY_MS))
+    row(pool, LEA, DecideAllowance(id=ended.id, is_granted=False))
+    after = parts(pool.ledger)
+    after.now_ms += DAY_MS // 2
+    asyncio.run(after.console.recall())
+    assert allowed_ms(after) == 4 * HOUR_MS
+    assert {one.id: one.state for one in after.ask(ADMIN, AskAllowances()).rows} == {
+        asked.id: "granted",
+        other.id: "open",
+        ended.id: "over",
+    }
+    last = parts(pool.ledger)
+    last.now_ms += DAY_MS
+    asyncio.run(last.console.recall())
+    assert allowed_ms(last) == 0
+
+
+def test_the_refusal_of_a_cell_says_how_to_ask_and_what_is_granted_lets_it_run(pool: BrokerParts) -> None:
+    pool.join(slots=4)
+    said = refusal_of_cell(pool, ANN, walltime_ms=4 * HOUR_MS)
+    assert said.endswith('To ask for it: `%gpu request --time 4h --why "..."`.')
+    assert refusal_of_cell(pool, ANN, gpus=2).endswith('`%gpu request --gpus 2 --why "..."`.')
+    assert "--project maths" in refusal_of_cell(pool, ANN, walltime_ms=90 * 60_000, project="maths")
+    assert "%gpu request" not in refusal_of_cell(pool, ANN, walltime_ms=60 * DAY_MS)
+    asked = row(pool, ANN, MORE_TIME)
+    row(pool, LEA, DecideAllowance(id=asked.id, is_granted=True))
+    assert refusal_of_cell(pool, ANN, walltime_ms=4 * HOUR_MS) == ""
