@@ -3,6 +3,7 @@
 export interface ApiProblem {
   code: string;
   sentence: string;
+  is_logged_out: boolean;
 }
 
 export interface BoostReport {
