@@ -196,6 +196,9 @@ class BulletinMagics(Magics):
                                  wait less
             --qos NAME           the class of service, as your pool names them (your
                                  project's default, or interactive)
+            --keep TIME          keep the GPU between cells, for so long after the last one, as
+                                 in "20 min"; what is kept is charged, and must be within your
+                                 project's guarantee (QoS reserved)
             --project NAME       which of your projects pays
             --label TEXT         a name for the cell in lists and reports
             --environment ID     one of the pool's environments

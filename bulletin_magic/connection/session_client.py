@@ -230,6 +230,8 @@ class SessionClient:
             case say.Notice(cell=cell, sentence=sentence):
                 if run is not None and run.is_under_way and run.cell == cell:
                     run.note(sentence)
+                elif run is None:
+                    self._agent.on_late_notice(cell, sentence)
             case say.Refusal(sentence=sentence):
                 self._agent.drop()
                 self._fail(RefusedError(sentence))

@@ -265,7 +265,7 @@ class Agent:
                         session.shutdown.begin(LeaseEnd.KERNEL_GONE)
                     elif session.ready_ms and session.cells.is_unused and now_ms() - session.ready_ms > _UNUSED_MS:
                         session.shutdown.begin(LeaseEnd.EVICTED)
-                    session.check_time()
+                    await session.check_time()
             self._kernels.tidy()
             with self._faults.contain(lambda: None, during="tidying up after sessions"):
                 self.sessions.forget_finished(self.settings.keep_results_ms)

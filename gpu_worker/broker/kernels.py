@@ -18,10 +18,10 @@ from gpu_worker.broker.aside_work import AsideWork
 from gpu_worker.broker.broker_pauses import BrokerPauses
 from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.joins import Asker, Joins
+from gpu_worker.broker.keep_rules import settle_class
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.faults import Faults
 from gpu_worker.rate_limiter import RateLimiter
-from gpu_worker.scheduler.admission.cell_rules import choose_qos
 
 #: A kernel whose request waits says so every second. One that stopped saying so is gone.
 _SILENCE_MS = 20_000
@@ -269,9 +269,11 @@ class Kernels:
             refused = wire.Refusal(code=RefusalCode.NOT_YOUR_PROJECT, sentence=sentence, request=message.request)
             await self._send(kernel.route, refused)
             return
-        if not message.is_qos_asked:
-            qos = choose_qos(self.shell.scheduler.state.accounts, message.project or person.project, message.qos)
-            message = msgspec.structs.replace(message, qos=qos)
+        settled = settle_class(self.shell.scheduler.state.accounts, message.project or person.project, message)
+        if isinstance(settled, wire.Refusal):
+            await self._send(kernel.route, settled)
+            return
+        message = settled
         name = _name(kernel, message.request)
         if not person.is_owner and name not in self.shell.pending_requests:  # else it is said again
             if not self._leases.has_credit(person.user):
@@ -279,6 +281,7 @@ class Kernels:
                 await self._send(kernel.route, refused)
                 return
             self._leases.charge(person.user, 1)
+        await self.shell.give_up_kept(kernel.session, name)
         pending = PendingRequest(kernel.session, kernel.kernel, person, message, self._now_ms(), kernel.token)
         await self.shell.submit(name, pending)
 

@@ -8,6 +8,7 @@ from typing import Literal, assert_never
 
 from bulletin.codes import CellOutcome, LeaseEnd, RefusalCode
 from bulletin.ids import AgentId, LeaseId, RequestId, SessionId
+from bulletin.kept_time import is_kept
 from bulletin.wire import keys, messages as wire
 from gpu_worker.broker import recall, translate
 from gpu_worker.broker.active_lease import ActiveLease, PendingRequest, make_active_lease
@@ -196,6 +197,13 @@ class SchedulerShell:
     async def evict(self, lease: LeaseId) -> None:
         """Have a session without a cell end, whoever waits."""
         await self._tell_holder(lease, wire.Evict(lease=lease))
+
+    async def give_up_kept(self, session: SessionId, request: RequestId) -> None:
+        """Have a place ended that a session keeps, and asks for another: it has lost the link to its node."""
+        state = self.scheduler.state
+        for lease in [state.leases[name] for name in state.leases_of.get(session, ())]:
+            if is_kept(lease.cell) and lease.request != request:
+                await self._tell_holder(lease.id, wire.Evict(lease=lease.id, force=True))
 
     async def extend_cell(self, lease: LeaseId, more_ms: int, sentence: str) -> bool:
         """Let the cell that runs on a lease take so much longer, and tell its kernel. False: it may not, or is over."""
