@@ -53,7 +53,12 @@ class KeepWatch:
         """How long a cell that begins now may run: of a lease that is kept, what is left of its time."""
         return max(1, self._ends_ms - now_ms()) if self._keep_ms else self._walltime_ms
 
-    async def begin(self, prepare: wire.Prepare, before: CellId) -> None:
+    async def begin_at_once(self, prepare: wire.Prepare) -> None:
+        """Keep the slots for a notebook that is yet to come, if that was asked for."""
+        if prepare.keep_at_once:
+            await self.begin(prepare, None)
+
+    async def begin(self, prepare: wire.Prepare, before: CellId | None) -> None:
         """Keep the slots from now on, if that was asked for; `before` is the cell that has just ended."""
         self._before, self._is_warned = before, False
         if self._keep_ms and not self.is_over:
@@ -89,11 +94,12 @@ class KeepWatch:
             return held
         return structs.replace(held, cell=self._cell, running_ms=now_ms() - self._since_ms)
 
-    async def check(self, kernel: SessionKernel, shutdown: ExecutorShutdown) -> None:
+    async def check(self, kernel: SessionKernel, shutdown: ExecutorShutdown, *, is_evictable: bool) -> None:
         """Give the slots up that were kept for as long as they may be, or whose kernel is gone; warn it before."""
-        end = self._find_end(is_kernel_gone=kernel.is_silent_for(_GONE))
-        if shutdown.reason is not None:
+        if self._cell is None or not is_evictable or shutdown.reason is not None:
             return
+        was_there = kernel.route is not None or kernel.has_left
+        end = self._find_end(is_kernel_gone=was_there and kernel.is_silent_for(_GONE))
         if end is not None:
             shutdown.begin(*end)
         notice = self._take_notice(end)
@@ -120,8 +126,6 @@ class KeepWatch:
 
     def _find_end(self, *, is_kernel_gone: bool) -> tuple[EndReason, str] | None:
         """Find why slots that are kept are given up now, with a sentence for who kept them; None while they are not."""
-        if self._cell is None:
-            return None
         if is_kernel_gone:
             return LeaseEnd.KERNEL_GONE, ""
         if self.is_over:

@@ -119,6 +119,7 @@ class Session:
         if isinstance(message, wire.Ready):
             if not self.ready_ms:  # user code can say it again and again, and the broker would hear each
                 await self.executor.wait_joined()
+                await self._keep_watch.begin_at_once(self.prepare)
                 self.ready_ms = now_ms()
                 await self._to_broker(wire.Prepared(lease=self.prepare.lease))
             return
@@ -273,8 +274,7 @@ class Session:
         """Do, once a second, what is due because time has passed."""
         self._return_deadline.check(self.cells.latest)
         self._check_silence()
-        if self.is_evictable and self._keep_watch.is_keeping:
-            await self._keep_watch.check(self.kernel, self.shutdown)
+        await self._keep_watch.check(self.kernel, self.shutdown, is_evictable=self.is_evictable)
         if self.is_evictable and not self.cells.is_unused and self.shutdown.reason is None:
             self.executor.freeze_when_idle()
 

@@ -123,6 +123,7 @@ class Kernels:
                 await self._submit(kernel, message)
             case wire.Withdraw():
                 await self.shell.withdraw(_name(kernel, message.request))
+                await self.shell.end_kept(kernel.session, _name(kernel, message.request))
             case wire.Look():
                 self._run_aside(route, self._show(kernel))  # the ledger may take its time, too
             case page_requests.FindFor() if kernel.person.is_page:
@@ -281,7 +282,8 @@ class Kernels:
                 await self._send(kernel.route, refused)
                 return
             self._leases.charge(person.user, 1)
-        await self.shell.give_up_kept(kernel.session, name)
+        if await self.shell.find_kept(kernel.session, name):
+            return
         pending = PendingRequest(kernel.session, kernel.kernel, person, message, self._now_ms(), kernel.token)
         await self.shell.submit(name, pending)
 

@@ -198,12 +198,28 @@ class SchedulerShell:
         """Have a session without a cell end, whoever waits."""
         await self._tell_holder(lease, wire.Evict(lease=lease))
 
-    async def give_up_kept(self, session: SessionId, request: RequestId) -> None:
-        """Have a place ended that a session keeps, and asks for another: it has lost the link to its node."""
-        state = self.scheduler.state
-        for lease in [state.leases[name] for name in state.leases_of.get(session, ())]:
-            if is_kept(lease.cell) and lease.request != request:
+    async def find_kept(self, session: SessionId, request: RequestId) -> bool:
+        """Tell a kernel again of the place that is kept for this request of its session; False where none is.
+
+        One that is kept, and was for another, or of which nobody knows the ticket any more, is given up.
+        """
+        for lease in self._kept(session):
+            active = self.active_leases.get(lease.id)
+            if lease.request == request and active is not None and active.granted is not None:
+                await self.tell_granted(lease.id)
+                return True
+            await self._tell_holder(lease.id, wire.Evict(lease=lease.id, force=True))
+        return False
+
+    async def end_kept(self, session: SessionId, request: RequestId) -> None:
+        """Have a place ended that is kept for a request which is withdrawn."""
+        for lease in self._kept(session):
+            if lease.request == request:
                 await self._tell_holder(lease.id, wire.Evict(lease=lease.id, force=True))
+
+    def _kept(self, session: SessionId) -> list[Lease]:
+        leases = map(self.scheduler.state.leases.__getitem__, self.scheduler.state.leases_of.get(session, ()))
+        return [lease for lease in leases if is_kept(lease.cell)]
 
     async def extend_cell(self, lease: LeaseId, more_ms: int, sentence: str) -> bool:
         """Let the cell that runs on a lease take so much longer, and tell its kernel. False: it may not, or is over."""

@@ -3,7 +3,6 @@
 import os
 import signal
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -41,6 +40,16 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolProcess]:
     process.stop()
 
 
+@pytest.fixture(scope="module")
+def other(pool: PoolProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Notebook]:
+    """Another notebook on the pool, of somebody who waits."""
+    opened = Notebook(
+        {"BULLETIN_CONNECTION_FILE": str(pool.folder / "connection.json")}, tmp_path_factory.mktemp("other")
+    )
+    yield opened
+    opened.close()
+
+
 def held(pool: PoolProcess) -> str:
     """What the pool's one slot does."""
     return pool.picture().slots[0].state
@@ -53,9 +62,9 @@ def cells(pool: PoolProcess) -> list[tuple[CellOutcome, str, int]]:
 
 
 def test_a_kept_place_is_nobody_elses_between_cells_and_is_given_back_by_hand(
-    pool: PoolProcess, open_notebook: Callable[..., Notebook]
+    pool: PoolProcess, notebook: Notebook, other: Notebook
 ) -> None:
-    mine, other = open_notebook(pool), open_notebook(pool)
+    mine = notebook
     said = mine.run('%gpu on --keep "5 min"').shown
     assert "until 5 min after its last cell" in said
     mine.run("import os\npid = os.getpid()")
@@ -74,9 +83,8 @@ def test_a_kept_place_is_nobody_elses_between_cells_and_is_given_back_by_hand(
 
 
 def test_a_place_goes_when_no_cell_has_run_for_as_long_as_was_asked_and_the_notebook_is_told(
-    pool: PoolProcess, open_notebook: Callable[..., Notebook]
+    pool: PoolProcess, notebook: Notebook
 ) -> None:
-    notebook = open_notebook(pool)
     notebook.run('%%gpu --keep "3 s"\nx = 1')
     notebook.wait_until("is given back in")
     notebook.wait_until("No cell of this notebook has run for 3.0 s")
@@ -85,10 +93,7 @@ def test_a_place_goes_when_no_cell_has_run_for_as_long_as_was_asked_and_the_note
     notebook.run("%gpu stop")
 
 
-def test_nobody_keeps_a_place_for_longer_than_the_walltime_of_its_class(
-    pool: PoolProcess, open_notebook: Callable[..., Notebook]
-) -> None:
-    notebook = open_notebook(pool)
+def test_nobody_keeps_a_place_for_longer_than_the_walltime_of_its_class(pool: PoolProcess, notebook: Notebook) -> None:
     asked = notebook.start('%%gpu --qos brief --keep "5 min"\nimport os\nfirst = os.getpid()')
     notebook.collect(asked)
     notebook.wait_until("all of its time")
@@ -97,16 +102,17 @@ def test_nobody_keeps_a_place_for_longer_than_the_walltime_of_its_class(
     notebook.run("%gpu stop")
 
 
-def test_a_notebook_that_is_killed_keeps_nothing(pool: PoolProcess, open_notebook: Callable[..., Notebook]) -> None:
-    notebook, other = open_notebook(pool), open_notebook(pool)
+def test_a_notebook_that_is_killed_keeps_nothing(
+    pool: PoolProcess, other: Notebook, open_notebook: Callable[..., Notebook]
+) -> None:
+    notebook = open_notebook(pool)
     pid = int(notebook.value("__import__('os').getpid()"))
     notebook.run('%%gpu --keep "5 min"\nx = 1')
     os.kill(pid, signal.SIGKILL)
     assert other.run("%%gpu\nprint('free')").stream() == "free\n"
 
 
-def test_a_broker_that_is_killed_still_knows_of_it(pool: PoolProcess, open_notebook: Callable[..., Notebook]) -> None:
-    notebook, other = open_notebook(pool), open_notebook(pool)
+def test_a_broker_that_is_killed_still_knows_of_it(pool: PoolProcess, notebook: Notebook, other: Notebook) -> None:
     notebook.run('%%gpu --keep "5 min"\nimport os\nfirst = os.getpid()')
     old = pool.part("broker").pid
     os.kill(old, signal.SIGKILL)
@@ -131,10 +137,7 @@ def test_what_may_not_be_kept_is_refused_with_what_may(notebook: Notebook, optio
     assert sentence in notebook.run(f"%%gpu {options}\n1").shown
 
 
-def test_an_admin_takes_a_kept_place_away(
-    pool: PoolProcess, open_notebook: Callable[..., Notebook], tmp_path: Path
-) -> None:
-    notebook = open_notebook(pool)
+def test_an_admin_takes_a_kept_place_away(pool: PoolProcess, notebook: Notebook) -> None:
     notebook.run('%%gpu --keep "5 min"\nx = 1')
     queue = client.ask(client.find_pool(pool.folder, is_named=True), console.AskQueue())
     assert isinstance(queue, console.QueueReport)

@@ -94,6 +94,7 @@ class Prepare(Message, frozen=True, kw_only=True, tag="prepare"):
     memory_bytes: int = 0
     #: As in Submit.
     keep_ms: int = 0
+    keep_at_once: bool = False
 
 
 class Prepared(Message, frozen=True, kw_only=True, tag="prepared"):

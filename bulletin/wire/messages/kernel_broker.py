@@ -78,6 +78,8 @@ class Submit(Message, frozen=True, kw_only=True, tag="submit"):
     is_qos_asked: bool = True
     #: Keep the slots between cells, for so long after the last one, in all for no longer than the walltime. 0 does not.
     keep_ms: Duration = 0
+    #: And from the moment of the grant on: it is for a notebook that is yet to come.
+    keep_at_once: bool = False
 
 
 class Withdraw(Message, frozen=True, kw_only=True, tag="withdraw"):
