@@ -87,7 +87,7 @@ class SessionClient:
     @property
     def deadline_ms(self) -> int | None:
         """When to send the next Tick; None is never."""
-        dues = [self._broker.deadline_ms]
+        dues = [self._broker.deadline_ms, self._agent.done_due_ms]
         dues += [self._agent.deadline_ms] if self._run is None else [self._run.deadline_ms, self._ping_ms + PING_MS]
         return min((due for due in dues if due is not None), default=None)
 
@@ -100,6 +100,7 @@ class SessionClient:
             case PoolStatusAsked():
                 self._broker.query(now_ms)
             case CellListAsked():
+                self._agent.tell_done()  # or its last cell would be listed
                 self._broker.query(now_ms, say.Find())
             case ReleaseAsked(keeps_cell=keeps_cell):
                 self._release(keeps_cell=keeps_cell)
@@ -223,10 +224,8 @@ class SessionClient:
                 else:
                     self._lease_over(sentence)
             case say.Lost(cell=cell, sentence=sentence):
-                if run is None or not run.is_under_way or run.cell != cell:
-                    self._lease_over(sentence)
-                else:
-                    self._lease_over(sentence, message.code, is_cell_lost=True)
+                is_lost = run is not None and run.is_under_way and run.cell == cell
+                self._lease_over(sentence, message.code if is_lost else None, is_cell_lost=is_lost)
             case say.Notice(cell=cell, sentence=sentence):
                 if run is not None and run.is_under_way and run.cell == cell:
                     run.note(sentence)
@@ -297,7 +296,7 @@ class SessionClient:
         else:
             if finished is not None:
                 self._deliver(finished)
-                run.acknowledge_end()  # afterwards: the notebook need not wait for that
+                self._agent.tell_done_soon(run.all_seen, self._now_ms)  # the notebook need not wait for that
                 if run.revoked:
                     self._agent.drop()
                 elif run.submitted.joins is not None:  # its executor has another notebook's variables
@@ -368,6 +367,7 @@ class SessionClient:
 
     def _tick(self) -> None:
         self._take_news(self._broker.tick(self._now_ms))
+        self._agent.tell_done(by_ms=self._now_ms)
         run = self._run
         if run is None:
             self._agent.tick(self._now_ms)

@@ -30,6 +30,7 @@ __all__ = [
     "follow",
     "imports_of",
     "imports_of_cell",
+    "imports_through",
     "keep",
     "observe",
     "out",
@@ -40,5 +41,6 @@ __all__ = [
 
 _notebook, _executor = NotebookModules(), ExecutorModules()
 observe, out, keep = _notebook.observe, _notebook.out, _notebook.keep
+imports_through = _notebook.imports_through
 follow, apply = _notebook.follow, _notebook.apply
 settle, snapshot, changed_since = _executor.settle, _executor.snapshot, _executor.changed_since

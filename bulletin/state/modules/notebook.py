@@ -143,7 +143,7 @@ class NotebookModules:
         self.observe()
         if not all(map(self._is_as_looked, (*imports, *used))):  # one was put in the place of another
             self._look()
-        if reached is not None and not imports and self._is_as_sent(known) and not _reach(reached, known):
+        if reached is not None and not imports and self._is_as_sent(known) and not known.has_any(reached):
             return Shipment(known.table, None, {}, (), {}), known
         entries, texts = self._entries(imports)
         if entries == known.entries:
@@ -151,7 +151,7 @@ class NotebookModules:
         else:
             table, sent = new_id(), entries
         wanted = tuple(
-            name for name in dict.fromkeys(_with_parents(imports)) if name in self._loaded or _is_inside(name)
+            name for name in dict.fromkeys(sources.with_parents(imports)) if name in self._loaded or _is_inside(name)
         )
         states, changed = self._attributes(known)
         shipment = Shipment(
@@ -236,7 +236,7 @@ class NotebookModules:
         """Add a module and the packages that it is in, unless it was asked for before."""
         if name not in asked:
             asked.add(name)
-            for inside in _with_parents([name]):
+            for inside in sources.with_parents([name]):
                 self._add(search.location(inside), locations, rest)
 
     def _add(
@@ -253,6 +253,23 @@ class NotebookModules:
         source = loaded.source if loaded is not None else sources.source_of(location.file)
         package = location.name if location.folders is not None else location.name.rpartition(".")[0]
         return () if source is None else sources.imports_of(source.text, package)
+
+    def imports_through(self, names: Iterable[str], known: Known) -> set[str]:
+        """Return these full names of modules, and all that the process's own modules among them import in their turn.
+
+        `known` has the own modules that the cell may reach: what `out` returned.
+        """
+        found: set[str] = set()
+        rest = list(sources.with_parents(names))
+        while rest:
+            name = rest.pop()
+            if name in found:
+                continue
+            found.add(name)
+            entry = known.entries.get(name)
+            if entry is not None:
+                rest += sources.with_parents(self._imports_of(SourceLocation(name, entry.file, entry.folders)))
+        return found
 
     def _attributes(
         self, known: Known
@@ -371,11 +388,6 @@ def _extent() -> tuple[int, str, ModuleSpec | None]:
     return len(sys.modules), name, sources.spec_in(sys.modules.get(name))
 
 
-def _reach(reached: Collection[str], known: Known) -> bool:
-    """Tell whether any of these top names is that of a module that the executor has of the notebook."""
-    return any(name.partition(".")[0] in reached for name in known.entries)
-
-
 _NOTHING: tuple[int, str, ModuleSpec | None] = (0, "", None)
 
 
@@ -385,10 +397,3 @@ def _is_inside(name: str) -> bool:
     An import of the package alone may not load it in the executor.
     """
     return "." in name and name in sys.modules
-
-
-def _with_parents(names: Iterable[str]) -> Iterator[str]:
-    for name in names:
-        parts = name.split(".")
-        for length in range(1, len(parts) + 1):
-            yield ".".join(parts[:length])
