@@ -29,6 +29,8 @@ _OUTCOMES = {
     CellOutcome.PROCESS_LIMIT: "started too many processes",
     CellOutcome.RETURN_LATE: "its results came too late",
     CellOutcome.STATE_TOO_LARGE: "needed too much data",
+    CellOutcome.KEPT: "kept between cells",
+    CellOutcome.KEEP_OVER: "kept for as long as it may be",
     CellOutcome.NO_SUCH_LEASE: "its session was gone",
     CellOutcome.NODE_LOST: "its node was lost",
     CellOutcome.NOT_HELD: "its node was restarted",

@@ -10,6 +10,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 from jupyterhub.roles import get_default_roles
 from traitlets.config import Config
 from traitlets.config.loader import LazyConfigValue
@@ -26,6 +27,7 @@ from bulletin.hub_scopes import (
     READ_USERS_SCOPE,
     SERVICE,
 )
+from bulletin_spawner.notebook_kinds import NotebookKind, read_kinds
 from bulletin_spawner.ports import hold_port
 from bulletin_spawner.spawner import with_bulletin
 
@@ -56,6 +58,7 @@ def configure(
     api_token: str | None = None,
     port: int = PORT,
     metrics_token: str | None = None,
+    notebooks: Sequence[NotebookKind | dict[str, object]] = (),
 ) -> None:
     """Give a hub a pool: its service and page, who may use it, and servers whose kernels find it.
 
@@ -93,6 +96,9 @@ def configure(
     metrics_token
         A token by which Prometheus may read what is counted of the pool, and of the hub: at least 32 letters and
         digits, as `openssl rand -hex 32` makes them. None: those whom the hub's roles give the scope `read:metrics`.
+    notebooks
+        Kinds of notebook that people choose from when they start a server, beside the usual one: those that have GPUs
+        of their own. `WHOLE_NOTEBOOK` is one for every hub. None is offered where there is none.
 
     Raises
     ------
@@ -144,6 +150,7 @@ def configure(
     own = [ACCESS_SCOPE, *([MANAGE_SCOPE, LEAD_SCOPE, ADMIN_PAGE_SCOPE] if manage_from_servers else [])]
     c.Spawner.server_token_scopes = _server_token_scopes(_configured(c.Spawner, "server_token_scopes", []), own)
     c.BulletinMixin.pool_folder = str(folder)
+    c.BulletinMixin.notebook_kinds = [msgspec.structs.asdict(kind) for kind in read_kinds(notebooks)]
     c.JupyterHub.spawner_class = with_bulletin(_spawner_class(_configured(c.JupyterHub, "spawner_class", "default")))
 
 

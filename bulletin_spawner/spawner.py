@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from jupyterhub.spawner import SimpleLocalProcessSpawner
-from traitlets import Unicode
+from jupyterhub.utils import maybe_future
+from traitlets import Float, List, Unicode
 from traitlets.config import Configurable
 
 from bulletin.errors import BadConfig
 from bulletin.wire.keys import read_public
+from bulletin_spawner.notebook_kinds import FIELD, ON_CPU, NotebookKind, draw_form, read_kinds
+from bulletin_spawner.reserved_place import PlaceRefused, ReservedPlace, release_place, reserve
 
 #: No process of a notebook server sees a GPU: by CUDA's variable, and by that of NVIDIA's container runtime.
 NO_GPUS = {"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"}
@@ -41,13 +44,91 @@ class BulletinMixin(Configurable):
     """
 
     log: logging.Logger
+    user: Any
+    api_token: str
+    user_options: dict[str, Any]
 
     pool_folder = Unicode(help="The folder of the pool, as given to `configure()`.").tag(config=True)
+    notebook_kinds: Any = List(
+        help="The kinds of notebook that people choose from when they start a server, as given to `configure()`."
+    ).tag(config=True)
+    notebook_wait = Float(
+        15.0,
+        min=1.0,
+        help="How long the start of a server waits for the GPUs of the notebook that was chosen, in seconds. Then it "
+        "ends, and says why they are not free and when they may be. Well below `Spawner.start_timeout`.",
+    ).tag(config=True)
+    #: What the server that runs has reserved, and as what; None where it has nothing.
+    _place: tuple[ReservedPlace, NotebookKind] | None = None
+
+    async def get_options_form(self) -> str:
+        """Return the form of the spawner class, with the choice of a notebook before it, where there is one."""
+        own = await super().get_options_form()  # type: ignore[misc]  # the spawner class behind us has it
+        kinds = self._kinds()
+        return f"{draw_form(kinds)}{own or ''}" if kinds else own
+
+    def run_options_from_form(self, form_data: dict[str, list[str]]) -> Any:
+        """Return the options that a form says: the notebook that was chosen, and what the spawner class knows."""
+        chosen = form_data.get(FIELD, [""])[0]
+        rest = {name: values for name, values in form_data.items() if name != FIELD}
+        own = super().run_options_from_form(rest)  # type: ignore[misc]  # as above
+        return {**own, FIELD: chosen} if chosen and isinstance(own, dict) else own
+
+    async def start(self) -> Any:
+        """Start the server; first get what the chosen kind of notebook is to have, or do not start.
+
+        Raises PlaceRefused.
+        """
+        await self._reserve()
+        try:
+            return await maybe_future(super().start())  # type: ignore[misc]  # as above
+        except BaseException:
+            await self._release_place()
+            raise
+
+    async def stop(self, *how: Any, **more: Any) -> Any:
+        """Give back what the server had reserved, and stop it. Afterwards the hub knows its token no more."""
+        await self._release_place()
+        return await maybe_future(super().stop(*how, **more))  # type: ignore[misc]  # as above
+
+    def _kinds(self) -> list[NotebookKind]:
+        """List the kinds that this user may choose."""
+        groups = [one.name for one in self.user.groups]
+        return [kind for kind in read_kinds(self.notebook_kinds) if kind.is_for(groups)]
+
+    async def _reserve(self) -> None:
+        self._place = None
+        chosen = self.user_options.get(FIELD, ON_CPU)
+        if chosen == ON_CPU:
+            return
+        kind = next((one for one in self._kinds() if one.name == chosen), None)
+        if kind is None:
+            known = ", ".join([ON_CPU, *(one.name for one in self._kinds())])
+            raise PlaceRefused(f"There is no notebook {str(chosen)[:50]!r} for you to choose. There are: {known}.")
+        try:
+            pool = read_public(Path(self.pool_folder) / "public.json")
+        except (OSError, BadConfig):
+            raise PlaceRefused("The GPU pool is not running. Start a notebook on CPUs meanwhile.") from None
+        place = ReservedPlace.draw()
+        await reserve(pool, self.api_token, place, kind, self.notebook_wait)
+        self._place = place, kind
+
+    async def _release_place(self) -> None:
+        if self._place is None:
+            return
+        (place, _), self._place = self._place, None
+        try:
+            await release_place(read_public(Path(self.pool_folder) / "public.json"), self.api_token, place)
+        except (OSError, BadConfig, PlaceRefused) as error:  # a timeout is an OSError, too
+            self.log.warning("Bulletin: what a server had reserved ends later, by itself: %r", error)
 
     def get_env(self) -> dict[str, str]:
         """Return the server's environment. Nothing goes into its arguments: those are for everybody to see."""
         environment: dict[str, str] = super().get_env()  # type: ignore[misc]  # the spawner class behind us has it
-        return {**environment, **NO_GPUS, **self.kernel_environment()}
+        place: dict[str, str] = {}
+        if self._place is not None:
+            place = {"BULLETIN_PLACE": self._place[0].name, "BULLETIN_PLACE_OPTIONS": self._place[1].cell_options}
+        return {**environment, **NO_GPUS, **self.kernel_environment(), **place}
 
     def kernel_environment(self) -> dict[str, str]:
         """Return what kernels need to find the pool. Extend it where kernels have environments of their own.

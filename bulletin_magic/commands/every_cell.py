@@ -8,11 +8,14 @@ history, such as the questions of a variable inspector, and cells that code runs
 import ast
 from typing import Any
 
+import msgspec
 from IPython.core.interactiveshell import ExecutionInfo, InteractiveShell
 
 from bulletin.errors import BulletinError, NoPool
 from bulletin.offload import is_off
 from bulletin_magic.commands.off_mode import comment_out_gpu_line
+from bulletin_magic.commands.options import parse
+from bulletin_magic.connection.resource_spec import ResourceSpec
 from bulletin_magic.running.cell_classifier import computes
 
 _CPU = "%%cpu"
@@ -55,6 +58,19 @@ class EveryCellMode:
     def is_whole_cell(self, text: str) -> bool:
         """Tell whether this text is the cell that the mode sends now: all of it, with no `%%gpu` above."""
         return text == self._sent_text
+
+    @property
+    def kept(self) -> ResourceSpec | None:
+        """What the notebook keeps between its cells (`%gpu on --keep`); None where it keeps nothing."""
+        resources = None if self.options is None else parse(self.options).resources
+        return resources if resources is not None and resources.keep_ms else None
+
+    def choose(self, asked: ResourceSpec) -> ResourceSpec:
+        """Choose what a cell runs on: what the notebook keeps, where the cell asks for nothing in particular."""
+        kept = self.kept
+        if kept is None or not asked.is_like(ResourceSpec()):
+            return asked
+        return msgspec.structs.replace(kept, label=asked.label or kept.label)
 
     def with_advice(self, error: BulletinError, text: str) -> BulletinError:
         """Return the error of a cell that the pool did not run; where the mode has sent it, with what to do."""

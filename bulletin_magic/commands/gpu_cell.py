@@ -99,9 +99,10 @@ class GpuCell:
 
     def _run_in_foreground(self, cell: str, options: CellOptions) -> None:
         """Run the cell on the pool and wait for it; in the notebook where the pool does not and the options say so."""
+        resources = self._every_cell.choose(options.resources)
         with self._foreground.exclusive():
             try:
-                finished = self._foreground.run(cell, options.resources, max_wait_ms=options.max_wait_ms)
+                finished = self._foreground.run(cell, resources, max_wait_ms=options.max_wait_ms)
             except NEVER_BEGAN as error:
                 if not options.fallback:
                     raise self._every_cell.with_advice(error, cell) from None

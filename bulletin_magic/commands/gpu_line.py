@@ -11,6 +11,7 @@ from bulletin.ids import SHORT
 from bulletin.state.handles import LOST
 from bulletin.state.holdings import Home
 from bulletin.state.names import OUTCOME
+from bulletin.units import show_duration
 from bulletin.wire.messages.allowance_requests import AllowanceQuestion, AllowanceReport, AskAllowances
 from bulletin_magic.commands import pull
 from bulletin_magic.commands.allowance_line import (
@@ -153,10 +154,19 @@ class GpuLine:
         since = "Every cell of this notebook now runs" if was_on else "From the next cell on, every cell runs"
         how = f" with {options}" if options else " without options" if was_on else ""
         show_note(self._shell, f"{since} on the pool{how}. %%cpu above a cell keeps it here; %gpu off ends this.")
+        if parsed.resources.keep_ms:
+            keep = show_duration(parsed.resources.keep_ms)
+            show_note(
+                self._shell,
+                f"The first of them gets a GPU that this notebook keeps, until {keep} after its last cell. It is "
+                "charged meanwhile, whether a cell runs or not; %gpu stop gives it back sooner.",
+            )
 
     def _switch_off(self) -> None:
-        was_on = self._every_cell.options is not None
+        was_on, has_kept = self._every_cell.options is not None, self._every_cell.kept is not None
         self._every_cell.options = None
+        if has_kept and self._pool.is_connected:
+            self._stop()
         again = "again" if was_on else "already"
         show_note(self._shell, f"Cells of this notebook run here {again}, except those with %%gpu.")
 

@@ -24,6 +24,7 @@ from bulletin_magic.commands.gpu_line import GpuLine
 from bulletin_magic.commands.off_mode import OFF, LocalBackgroundCell
 from bulletin_magic.connection.folder_listing import FolderLimits
 from bulletin_magic.connection.resource_spec import ResourceSpec
+from bulletin_magic.connection.server_place import ServerPlace
 from bulletin_magic.output.late_output import LateOutput
 from bulletin_magic.output.missed_output import MissedOutputNotifier
 from bulletin_magic.output.notes import show_note
@@ -123,8 +124,9 @@ class BulletinMagics(Magics):
         self._missed_output = MissedOutputNotifier(shell, self._history)
         late_output = LateOutput(shell, self._comms, self._history.add_late)
         self._shutdown = KernelShutdown(shell, self)
+        place = ServerPlace.claim(os.environ)
         self._pool = PoolClient(
-            shell, self._comms, late_output, self._shutdown, self._make_activity, self._folder_limits
+            shell, self._comms, late_output, self._shutdown, self._make_activity, self._folder_limits, place
         )
         self._foreground = ForegroundRunner(
             shell,
@@ -165,6 +167,8 @@ class BulletinMagics(Magics):
         said = os.environ.get("BULLETIN", "").lower()
         if (said if said in {"on", "off"} else self.mode) == "on":
             self._every_cell.options = self.mode_options
+        elif place is not None and said != "off":
+            self._every_cell.options = place.options
         atexit.register(self.close)
         completion.install(shell)
         shell.events.register("post_run_cell", lambda _: modules.observe())
@@ -196,6 +200,9 @@ class BulletinMagics(Magics):
                                  wait less
             --qos NAME           the class of service, as your pool names them (your
                                  project's default, or interactive)
+            --keep TIME          keep the GPU between cells, for so long after the last one, as
+                                 in "20 min"; what is kept is charged, and must be within your
+                                 project's guarantee (QoS reserved)
             --project NAME       which of your projects pays
             --label TEXT         a name for the cell in lists and reports
             --environment ID     one of the pool's environments

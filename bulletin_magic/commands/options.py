@@ -59,6 +59,13 @@ def _time(text: str) -> int:
     return walltime_ms
 
 
+def _keep(text: str) -> int:
+    keep_ms = parse_duration_ms(text)
+    if keep_ms == 0:
+        raise ValueError("a GPU is kept for some time after each cell, as in '20 min'.")
+    return min(keep_ms, _YEARS_MS)
+
+
 def _wait(text: str) -> int:
     wait_ms = parse_duration_ms(text)
     if wait_ms == 0:
@@ -83,6 +90,7 @@ RESOURCE_OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--qos": ("qos", _text),
     "--project": ("project", lambda text: ProjectId(_text(text))),
     "--label": ("label", _text),
+    "--keep": ("keep_ms", _keep),
     "--environment": ("environment", lambda text: EnvironmentId(_text(text))),
 }
 
@@ -171,8 +179,14 @@ def parse(line: str) -> CellOptions:
         raise BadOption(
             f"--fallback and {other} cannot stand together: such cells run on the pool only. Leave out one of the two."
         )
-    if is_background or "each" in run_fields:
+    is_aside = is_background or "each" in run_fields
+    if is_aside and "keep_ms" in resource_fields:
+        other = BACKGROUND if is_background else "--each"
+        raise BadOption(f"--keep and {other} cannot stand together: what is kept is for the notebook's next cell.")
+    if is_aside:
         resource_fields["usual_qos"] = "batch"
+    elif "keep_ms" in resource_fields:
+        resource_fields["usual_qos"] = "reserved"
     return CellOptions(
         ResourceSpec(**resource_fields), is_plan="--plan" in flags, is_background=is_background, **run_fields
     )

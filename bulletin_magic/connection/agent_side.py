@@ -4,10 +4,11 @@ from collections.abc import Callable
 
 import msgspec
 
-from bulletin.ids import LeaseId
+from bulletin.ids import CellId, LeaseId
 from bulletin.wire import messages as say
 from bulletin.wire.frames import Blob
 from bulletin_magic.connection.cell_run import CellRun, to_output_message
+from bulletin_magic.connection.deliveries import OutputMessage
 from bulletin_magic.connection.resource_spec import LeaseInfo, ResourceSpec
 from bulletin_magic.connection.session_events import (
     AgentConnected,
@@ -154,6 +155,11 @@ class AgentSide:
             self._last_late_seq = output.seq
             self._act(ShowLateOutput(output.cell, to_output_message(output, blobs)))
         self.send(say.Seen(cell=output.cell, seq=self._last_late_seq, late=True))
+
+    def on_late_notice(self, cell: CellId, sentence: str) -> None:
+        """Show what the node says of a lease that is kept, below the cell that has ended last."""
+        content = msgspec.json.encode({"data": {"text/plain": sentence}, "metadata": {}, "transient": {}})
+        self._act(ShowLateOutput(cell, OutputMessage("display_data", content)))
 
     def probe_folder(self, run: CellRun) -> say.FolderProbe | None:
         """Return what the executor is to find in the cell's folder; None where it has said of it, or one around it."""

@@ -131,6 +131,7 @@ class CellRun:
             gpu_memory_bytes=resources.gpu_memory_bytes,
             cpus=resources.cpus,
             memory_bytes=resources.memory_bytes,
+            keep_ms=resources.keep_ms,
         )
 
     def is_own_request(self, request: RequestId | None) -> bool:

@@ -19,6 +19,7 @@ class ResourceSpec(msgspec.Struct, frozen=True, kw_only=True):
     gpu_memory_bytes: int = 0
     cpus: int = 0
     memory_bytes: int = 0
+    keep_ms: int = 0  #: for so long after each cell its place is kept
 
     def is_like(self, other: "ResourceSpec") -> bool:
         """Tell whether a lease for one fits the other: they differ at most in how the cell is called."""

@@ -225,13 +225,13 @@ class SessionClient:
                 else:
                     self._lease_over(sentence)
             case say.Lost(cell=cell, sentence=sentence):
-                if run is None or not run.is_under_way or run.cell != cell:
-                    self._lease_over(sentence)
-                else:
-                    self._lease_over(sentence, message.code, is_cell_lost=True)
+                is_lost = run is not None and run.is_under_way and run.cell == cell
+                self._lease_over(sentence, message.code if is_lost else None, is_cell_lost=is_lost)
             case say.Notice(cell=cell, sentence=sentence):
                 if run is not None and run.is_under_way and run.cell == cell:
                     run.note(sentence)
+                elif run is None:
+                    self._agent.on_late_notice(cell, sentence)
             case say.Refusal(sentence=sentence):
                 self._agent.drop()
                 self._fail(RefusedError(sentence))

@@ -270,7 +270,7 @@ class ForegroundRunner:
         self._late_output.remember_request(CellId(name))
         submitted = CellSubmitted(
             cell=CellId(name),
-            request=RequestId(name),
+            request=self._pool.name_request(name),
             source=cell,
             number=cell_number(self._shell),
             parts=tuple(sent.parts),

@@ -7,11 +7,12 @@ from pathlib import Path
 from IPython.core.interactiveshell import InteractiveShell
 
 from bulletin.errors import BulletinError, CellLost, NoPool
-from bulletin.ids import KernelId, LeaseId
+from bulletin.ids import KernelId, LeaseId, RequestId
 from bulletin_magic.connection import availability, discovery
 from bulletin_magic.connection.deliveries import PoolStatus
 from bulletin_magic.connection.folder_listing import FolderLimits
 from bulletin_magic.connection.link import ClientRequest, Link
+from bulletin_magic.connection.server_place import ServerPlace
 from bulletin_magic.connection.session_events import CellSubmitted, PoolStatusAsked, ReleaseAsked
 from bulletin_magic.output.late_output import LateOutput
 from bulletin_magic.output.notes import StatusLine
@@ -37,7 +38,9 @@ class PoolClient:
         shutdown: KernelShutdown,
         make_activity: Callable[[], KernelActivity],
         folder_limits: Callable[[], FolderLimits],
+        place: ServerPlace | None = None,
     ) -> None:
+        """Take the place that the hub has reserved for this notebook, if there is one."""
         self._shell, self._comms, self._late_output, self._shutdown = shell, comms, late_output, shutdown
         self._make_activity, self._folder_limits = make_activity, folder_limits
         self._address: discovery.PoolAddress | None = None
@@ -45,7 +48,8 @@ class PoolClient:
         self._is_busy = False
         self._pid = os.getpid()
         file = getattr(getattr(getattr(shell, "kernel", None), "parent", None), "connection_file", None)
-        self._kernel = discovery.kernel_id(file)
+        self._place = place
+        self._kernel = (place.kernel if place is not None else None) or discovery.kernel_id(file)
 
     @property
     def description(self) -> str:
@@ -76,6 +80,11 @@ class PoolClient:
     def folders(self) -> dict[str, bool | None]:
         """The folders that cells of the session ran in, each with whether its node shares it, if that was found."""
         return self._link.folders if self._link is not None else {}
+
+    def name_request(self, usual: str) -> RequestId:
+        """Name the next request for a place: as what was reserved for this notebook, if it has not been taken yet."""
+        taken = self._place.take_request() if self._place is not None else None
+        return taken or RequestId(usual)
 
     def holds_lease(self, lease_id: LeaseId | None) -> bool:
         """Tell whether the link holds this lease."""

@@ -22,6 +22,7 @@ EndReason = Literal[
     LeaseEnd.MEMORY_LIMIT,
     LeaseEnd.PROCESS_LIMIT,
     LeaseEnd.CANNOT_START,
+    LeaseEnd.KEEP_OVER,
 ]
 _TOLD: dict[EndReason, str] = {
     LeaseEnd.EVICTED: "The session was idle, and its place was needed for somebody who waited.",
@@ -36,6 +37,7 @@ _TOLD: dict[EndReason, str] = {
     LeaseEnd.MEMORY_LIMIT: "The session used more of its node's memory than it may, and was ended.",
     LeaseEnd.PROCESS_LIMIT: "The session had more processes than it may, and was ended.",
     LeaseEnd.CANNOT_START: "The node had an error with this session and ended it; the agent's log there says which.",
+    LeaseEnd.KEEP_OVER: "The notebook had kept its place between cells for as long as it may.",
 }
 _SIGNALS = {
     signal.SIGKILL: "was killed (SIGKILL). Most often that is the system, because memory ran out: "

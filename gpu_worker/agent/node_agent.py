@@ -264,9 +264,14 @@ class Agent:
                 with self._faults.contain(session.fail, **session.about):
                     if now_ms() - session.kernel.heard_ms > self.settings.keep_ms:
                         session.shutdown.begin(LeaseEnd.KERNEL_GONE)
-                    elif session.ready_ms and session.cells.is_unused and now_ms() - session.ready_ms > _UNUSED_MS:
+                    elif (
+                        session.ready_ms
+                        and session.cells.is_unused
+                        and not session.prepare.keep_at_once
+                        and now_ms() - session.ready_ms > _UNUSED_MS
+                    ):
                         session.shutdown.begin(LeaseEnd.EVICTED)
-                    session.check_time()
+                    await session.check_time()
             self._kernels.tidy()
             with self._faults.contain(lambda: None, during="tidying up after sessions"):
                 self.sessions.forget_finished(self.settings.keep_results_ms)

@@ -5,7 +5,6 @@ The session passes bytes on and never looks into them. It decides when the execu
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
 
 import structlog
 from msgspec import structs
@@ -22,6 +21,7 @@ from gpu_worker.agent.end_reasons import NODE_LEFT, say_reclaim
 from gpu_worker.agent.executor_link import ExecutorLink
 from gpu_worker.agent.executor_shutdown import ExecutorShutdown
 from gpu_worker.agent.inventory import Inventory
+from gpu_worker.agent.keep_watch import KeepWatch
 from gpu_worker.agent.output_delivery import OutputDelivery
 from gpu_worker.agent.result_transfer import ResultTransfer
 from gpu_worker.agent.return_deadline import ReturnDeadline
@@ -59,7 +59,7 @@ class Session:
         #: What the log says of it.
         self.about = {"lease": prepare.lease, "session": prepare.session, "user": prepare.user}
         self.log = structlog.get_logger("agent").bind(**self.about)
-        self._started_ms = now_ms()
+        self._started_ms, self._keep_watch = now_ms(), KeepWatch(prepare, to_broker)
         self.kernel = SessionKernel(to_kernel, settings.away_ms)
         self.executor = ExecutorLink(self._end_flood, self.kernel.tell)
         self._outputs = SessionOutputs(settings, share, self.log)
@@ -80,7 +80,8 @@ class Session:
 
     def held_lease(self) -> wire.HeldLease:
         """Describe the lease to a broker that was restarted and must learn it anew."""
-        return session_reports.held_lease(self.prepare, self.cells.running, self._started_ms)
+        held = session_reports.held_lease(self.prepare, self.cells.running, self._started_ms)
+        return self._keep_watch.add_to(held)
 
     async def tell_cell_began(self, cell: AgentCell) -> None:
         """Tell the broker that a cell runs."""
@@ -118,6 +119,7 @@ class Session:
         if isinstance(message, wire.Ready):
             if not self.ready_ms:  # user code can say it again and again, and the broker would hear each
                 await self.executor.wait_joined()
+                await self._keep_watch.begin_at_once(self.prepare)
                 self.ready_ms = now_ms()
                 await self._to_broker(wire.Prepared(lease=self.prepare.lease))
             return
@@ -154,13 +156,11 @@ class Session:
         if self.cells.running is not cell:
             return
         self.cells.close(cell)
-        usage = cell.ended.usage if cell.ended is not None and outcome is None else None
-        # What lacks some of its state never began: nobody is charged for the agent's waiting for its kernel.
-        until_ms = max(cell.started_ms, self.kernel.heard_ms) if cell.missing_bytes else now_ms()
-        if usage is None:
-            code = outcome or CellOutcome.EXECUTOR_DIED
-            usage = session_reports.cell_usage(self.prepare, cell, code, cell.ended, until_ms)
-        await self._to_broker(session_reports.cell_done(self.prepare, cell, usage, until_ms))
+        done = session_reports.cell_closed(self.prepare, cell, outcome, self.kernel.heard_ms)
+        self.is_wanted = self.is_wanted or self._keep_watch.is_over
+        if not self._is_over and self.shutdown.reason is None and not self.is_wanted:
+            await self._keep_watch.begin(self.prepare, cell.id)
+        await self._to_broker(done)
         if self.is_evictable:  # or a notebook that runs cell after cell would never give way
             self._evict_if_wanted()
 
@@ -174,10 +174,7 @@ class Session:
         """Reach the kernel by this connection, which has shown the ticket, and send it what it has missed."""
         self.kernel.attach(route)
         cell = self.cells.latest
-        about: dict[str, Any] = {}
-        if cell is not None:
-            about = {"cell": cell.id, "lacks": cell.missing_bytes, "is_stopped": cell.is_stopped}
-        await self.kernel.tell(wire.Attached(lease=self.prepare.lease, **about))
+        await self.kernel.tell(session_reports.attached(self.prepare, cell))
         await self._delivery.attach(cell, message)
 
     async def from_kernel(self, message: wire.KernelToAgent, blobs: Sequence[Blob]) -> None:
@@ -261,18 +258,23 @@ class Session:
         self.cells.start(cell)
         self._delivery.begin()
         self.executor.write(message, blobs)
-        cell.timers.append(asyncio.get_running_loop().call_later(_TOLD_AFTER_S, self._tell_began_soon, cell))
-        self._stopper.start_walltime(cell, self.prepare.walltime_ms)
+        self._stopper.start_walltime(cell, self._keep_watch.walltime_ms)
+        if self._keep_watch.is_keeping:  # the broker hears of it at once, or the slots would seem to be free
+            await self.tell_cell_began(cell)
+            await self._keep_watch.end(self.prepare)
+        else:
+            cell.timers.append(asyncio.get_running_loop().call_later(_TOLD_AFTER_S, self._tell_began_soon, cell))
         if self._inventory.visible(self.prepare.slots):
             cell.tasks.append(asyncio.create_task(self._inventory.watch(self.prepare.slots, cell.load)))
 
     def _tell_began_soon(self, cell: AgentCell) -> None:
         cell.tasks.append(asyncio.create_task(self.tell_cell_began(cell)))
 
-    def check_time(self) -> None:
+    async def check_time(self) -> None:
         """Do, once a second, what is due because time has passed."""
         self._return_deadline.check(self.cells.latest)
         self._check_silence()
+        await self._keep_watch.check(self.kernel, self.shutdown, is_evictable=self.is_evictable)
         if self.is_evictable and not self.cells.is_unused and self.shutdown.reason is None:
             self.executor.freeze_when_idle()
 
@@ -304,13 +306,12 @@ class Session:
 
     def hand_over(self, message: wire.HandOver) -> str:
         """Let another kernel of the same user have the cell. Or a sentence why not."""
-        cell = self.cells.latest
-        if cell is None or cell.missing_bytes or cell.id != message.cell or message.user != self.prepare.user:
-            return "There is no such cell of yours any more."
-        if self.kernel.is_attended and message.kernel != self.prepare.kernel:
-            return "The notebook that runs the cell is still there: stop the cell in it, or close it."
-        if cell.results is not None and cell.full_results is None and self._is_over:
-            return "The results of the cell are gone: its process ended before they could be kept for another notebook."
+        is_attended = self.kernel.is_attended
+        refused = session_reports.refuse_hand_over(
+            self.prepare, self.cells.latest, message, is_attended=is_attended, is_over=self._is_over
+        )
+        if refused:
+            return refused
         self.prepare = structs.replace(
             self.prepare, session=message.session, kernel=message.kernel, ticket=message.ticket
         )
@@ -353,7 +354,7 @@ class Session:
         if cell is not None:
             await self.kernel.tell(wire.Notice(cell=cell.id, sentence=sentence))
             self._stopper.stop(cell, hard=hard)
-        elif self.cells.is_unused:
+        elif self.cells.is_unused or self._keep_watch.is_keeping:
             self.shutdown.begin(LeaseEnd.CANCELLED)
 
     def _end_flood(self) -> None:
@@ -367,6 +368,7 @@ class Session:
         """
         self._is_over = True
         await self.shutdown.reap()
+        await self._keep_watch.end(self.prepare)
         cell = self.cells.running
         more_ms = cell.more_ms if cell is not None else 0
         sentence = self.shutdown.describe(self.prepare.walltime_ms + more_ms)

@@ -32,6 +32,13 @@ def held_lease(prepare: wire.Prepare, cell: AgentCell | None, started_ms: int) -
     )
 
 
+def attached(prepare: wire.Prepare, cell: AgentCell | None) -> wire.Attached:
+    """Make the answer to a kernel that showed its ticket: which cell the session has, and how far it is."""
+    if cell is None:
+        return wire.Attached(lease=prepare.lease)
+    return wire.Attached(lease=prepare.lease, cell=cell.id, lacks=cell.missing_bytes, is_stopped=cell.is_stopped)
+
+
 def cell_began(prepare: wire.Prepare, cell: AgentCell) -> wire.CellBegan:
     """Make the message that a cell runs, with how long it has."""
     said_ms = now_ms()
@@ -59,6 +66,19 @@ def cell_usage(
     )
 
 
+def cell_closed(prepare: wire.Prepare, cell: AgentCell, outcome: CellOutcome | None, heard_ms: int) -> wire.CellDone:
+    """Make the message that a cell is over now, in every respect. `outcome` is given where its results never come.
+
+    `heard_ms` is when its kernel was heard last: what lacks some of its state never began, and nobody is charged for
+    the agent's waiting for its kernel.
+    """
+    until_ms = max(cell.started_ms, heard_ms) if cell.missing_bytes else now_ms()
+    usage = cell.ended.usage if cell.ended is not None and outcome is None else None
+    if usage is None:
+        usage = cell_usage(prepare, cell, outcome or CellOutcome.EXECUTOR_DIED, cell.ended, until_ms)
+    return cell_done(prepare, cell, usage, until_ms)
+
+
 def cell_done(prepare: wire.Prepare, cell: AgentCell, usage: wire.CellUsage, until_ms: int) -> wire.CellDone:
     """Make the message that a cell was over at a time of the agent's clock, with what it has used and who pays."""
     said_ms = now_ms()
@@ -75,6 +95,19 @@ def cell_done(prepare: wire.Prepare, cell: AgentCell, usage: wire.CellUsage, unt
         ended_ago_ms=said_ms - until_ms,
         clock_ms=said_ms,
     )
+
+
+def refuse_hand_over(
+    prepare: wire.Prepare, cell: AgentCell | None, message: wire.HandOver, *, is_attended: bool, is_over: bool
+) -> str:
+    """Say why another kernel may not have the latest cell of a session; empty where it may."""
+    if cell is None or cell.missing_bytes or cell.id != message.cell or message.user != prepare.user:
+        return "There is no such cell of yours any more."
+    if is_attended and message.kernel != prepare.kernel:
+        return "The notebook that runs the cell is still there: stop the cell in it, or close it."
+    if cell.results is not None and cell.full_results is None and is_over:
+        return "The results of the cell are gone: its process ended before they could be kept for another notebook."
+    return ""
 
 
 def cell_note(cell: AgentCell, *, is_attended: bool) -> wire.CellNote:

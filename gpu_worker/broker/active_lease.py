@@ -76,6 +76,8 @@ def make_active_lease(
         label=pending.message.label,
         cpus=pending.message.cpus,
         memory_bytes=pending.message.memory_bytes,
+        keep_ms=pending.message.keep_ms,
+        keep_at_once=pending.message.keep_at_once,
     )
     granted = wire.Granted(
         request=pending.message.request,

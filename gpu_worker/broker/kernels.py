@@ -18,10 +18,10 @@ from gpu_worker.broker.aside_work import AsideWork
 from gpu_worker.broker.broker_pauses import BrokerPauses
 from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.joins import Asker, Joins
+from gpu_worker.broker.keep_rules import settle_class
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.faults import Faults
 from gpu_worker.rate_limiter import RateLimiter
-from gpu_worker.scheduler.admission.cell_rules import choose_qos
 
 #: A kernel whose request waits says so every second. One that stopped saying so is gone.
 _SILENCE_MS = 20_000
@@ -123,6 +123,7 @@ class Kernels:
                 await self._submit(kernel, message)
             case wire.Withdraw():
                 await self.shell.withdraw(_name(kernel, message.request))
+                await self.shell.end_kept(kernel.session, _name(kernel, message.request))
             case wire.Look():
                 self._run_aside(route, self._show(kernel))  # the ledger may take its time, too
             case page_requests.FindFor() if kernel.person.is_page:
@@ -269,9 +270,11 @@ class Kernels:
             refused = wire.Refusal(code=RefusalCode.NOT_YOUR_PROJECT, sentence=sentence, request=message.request)
             await self._send(kernel.route, refused)
             return
-        if not message.is_qos_asked:
-            qos = choose_qos(self.shell.scheduler.state.accounts, message.project or person.project, message.qos)
-            message = msgspec.structs.replace(message, qos=qos)
+        settled = settle_class(self.shell.scheduler.state.accounts, message.project or person.project, message)
+        if isinstance(settled, wire.Refusal):
+            await self._send(kernel.route, settled)
+            return
+        message = settled
         name = _name(kernel, message.request)
         if not person.is_owner and name not in self.shell.pending_requests:  # else it is said again
             if not self._leases.has_credit(person.user):
@@ -279,6 +282,8 @@ class Kernels:
                 await self._send(kernel.route, refused)
                 return
             self._leases.charge(person.user, 1)
+        if await self.shell.find_kept(kernel.session, name):
+            return
         pending = PendingRequest(kernel.session, kernel.kernel, person, message, self._now_ms(), kernel.token)
         await self.shell.submit(name, pending)
 

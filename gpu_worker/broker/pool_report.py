@@ -5,12 +5,13 @@ from itertools import islice
 
 import msgspec
 
-from bulletin.ids import LeaseId
+from bulletin.kept_time import LABEL, is_kept
 from bulletin.wire import console, page_requests
 from gpu_worker.broker import reports
 from gpu_worker.broker.agents import Agents, ConnectedAgent
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.scheduler.estimates import explain
+from gpu_worker.scheduler.leases.leases import Lease
 
 #: So much of the line is told, the first of it explained anew; and so many leases and projects.
 MOST_WAITING, MOST_EXPLAINED, _MOST_LEASES, _MOST_PROJECTS = 2_500, 100, 5_000, 2_000
@@ -73,11 +74,13 @@ def _leases(shell: SchedulerShell, now_ms: int) -> Iterator[page_requests.PoolLe
     state = shell.scheduler.state
     for lease in sorted(state.leases.values(), key=lambda one: (one.since_ms, one.id))[:_MOST_LEASES]:
         row = reports.running(state, lease, now_ms, is_in_quota=shell.is_in_quota(lease))
-        yield page_requests.PoolLease(**msgspec.structs.asdict(row), label=_label(shell, lease.id))
+        yield page_requests.PoolLease(**msgspec.structs.asdict(row), label=_label(shell, lease))
 
 
-def _label(shell: SchedulerShell, lease: LeaseId) -> str:
-    active = shell.active_leases.get(lease)
+def _label(shell: SchedulerShell, lease: Lease) -> str:
+    if is_kept(lease.cell):
+        return LABEL
+    active = shell.active_leases.get(lease.id)
     return active.prepare.label if active is not None and active.prepare is not None else ""
 
 

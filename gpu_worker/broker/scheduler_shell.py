@@ -8,6 +8,7 @@ from typing import Literal, assert_never
 
 from bulletin.codes import CellOutcome, LeaseEnd, RefusalCode
 from bulletin.ids import AgentId, LeaseId, RequestId, SessionId
+from bulletin.kept_time import is_kept
 from bulletin.wire import keys, messages as wire
 from gpu_worker.broker import recall, translate
 from gpu_worker.broker.active_lease import ActiveLease, PendingRequest, make_active_lease
@@ -196,6 +197,29 @@ class SchedulerShell:
     async def evict(self, lease: LeaseId) -> None:
         """Have a session without a cell end, whoever waits."""
         await self._tell_holder(lease, wire.Evict(lease=lease))
+
+    async def find_kept(self, session: SessionId, request: RequestId) -> bool:
+        """Tell a kernel again of the place that is kept for this request of its session; False where none is.
+
+        One that is kept, and was for another, or of which nobody knows the ticket any more, is given up.
+        """
+        for lease in self._kept(session):
+            active = self.active_leases.get(lease.id)
+            if lease.request == request and active is not None and active.granted is not None:
+                await self.tell_granted(lease.id)
+                return True
+            await self._tell_holder(lease.id, wire.Evict(lease=lease.id, force=True))
+        return False
+
+    async def end_kept(self, session: SessionId, request: RequestId) -> None:
+        """Have a place ended that is kept for a request which is withdrawn."""
+        for lease in self._kept(session):
+            if lease.request == request:
+                await self._tell_holder(lease.id, wire.Evict(lease=lease.id, force=True))
+
+    def _kept(self, session: SessionId) -> list[Lease]:
+        leases = map(self.scheduler.state.leases.__getitem__, self.scheduler.state.leases_of.get(session, ()))
+        return [lease for lease in leases if is_kept(lease.cell)]
 
     async def extend_cell(self, lease: LeaseId, more_ms: int, sentence: str) -> bool:
         """Let the cell that runs on a lease take so much longer, and tell its kernel. False: it may not, or is over."""

@@ -198,10 +198,16 @@ def _idle_limits(one: Project, by_id: dict[ProjectId, Project]) -> Iterator[tupl
 
 
 def _idle_qos(classes: Sequence[QoS]) -> Iterator[tuple[KeyPath, str]]:
-    """Find classes of service whose cells keep what they have borrowed, with the sentence for each."""
+    """Find classes of service whose cells keep what they have borrowed, or cannot keep it, with a sentence for each."""
     for one in classes:
         if one.must_be_in_quota:
             continue
+        if one.keep_ms:
+            sentence = (
+                f"Cells of {one.name!r} may borrow, and a borrowed place is not kept: keep does nothing. Write "
+                "must_be_in_quota = true, or leave it out."
+            )
+            yield ("qos", one.name, "keep"), sentence
         if one.preemption is Preemption.NEVER:
             sentence = (
                 f"Cells of {one.name!r} may borrow, and what they borrow is not taken back before their walltime: "

@@ -225,6 +225,14 @@ QOS_SETTINGS = (
         '"requeue"',
     ),
     QuotaSetting(
+        "keep",
+        "keep_ms",
+        Duration(0, DAY_MS),
+        "For so long after its last cell a notebook may keep its GPU, if it asks for that with --keep. It is charged "
+        "as if a cell ran, and nobody takes it. Only in a class that must be in quota.",
+        '"30 min"',
+    ),
+    QuotaSetting(
         "usage_factor", "usage_percent", Factor(), "How much of its GPU time counts when use is compared.", "0.5"
     ),
 )

@@ -92,6 +92,9 @@ class Prepare(Message, frozen=True, kw_only=True, tag="prepare"):
     #: What it asked for of the host, to be told to a broker that has forgotten it. The memory is a limit, if not 0.
     cpus: int = 0
     memory_bytes: int = 0
+    #: As in Submit.
+    keep_ms: int = 0
+    keep_at_once: bool = False
 
 
 class Prepared(Message, frozen=True, kw_only=True, tag="prepared"):

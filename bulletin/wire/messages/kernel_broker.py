@@ -77,6 +77,10 @@ class Submit(Message, frozen=True, kw_only=True, tag="submit"):
     memory_bytes: Size = 0
     #: False: the person named no QoS. `qos` is then the usual one, and the project may have another default.
     is_qos_asked: bool = True
+    #: Keep the slots between cells, for so long after the last one, in all for no longer than the walltime. 0 does not.
+    keep_ms: Duration = 0
+    #: And from the moment of the grant on: it is for a notebook that is yet to come.
+    keep_at_once: bool = False
 
 
 class Withdraw(Message, frozen=True, kw_only=True, tag="withdraw"):

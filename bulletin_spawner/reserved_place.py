@@ -1,0 +1,133 @@
+"""GPUs for a server that is about to start: asked for as its user, by the token that the server will have.
+
+The broker takes the hub for the server's first notebook: both name the same kernel and the same request. So that
+notebook finds what was granted, and nobody else does.
+"""
+
+import asyncio
+import secrets
+from typing import Self
+
+import msgspec
+import zmq
+import zmq.asyncio
+
+import bulletin
+from bulletin.ids import KernelId, RequestId
+from bulletin.wait_words import as_sentence, describe_wait
+from bulletin.wire import messages as wire
+from bulletin.wire.channel import CONTROL_LIMIT, connect
+from bulletin.wire.clients import FromClient, ToClient
+from bulletin.wire.frames import Unpacker, pack
+from bulletin.wire.keys import PublicFile
+from bulletin_spawner.notebook_kinds import NotebookKind
+
+_AGAIN = "Start a notebook on CPUs and ask for a GPU cell by cell, or try again later."
+#: How long a broker may take to know the user, and to hear that a place is given back.
+_HELLO_S, _GOODBYE_S = 20.0, 10.0
+
+
+class PlaceRefused(Exception):
+    """A server is not started, since what its user chose could not be had. JupyterHub shows the message."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence)
+        self.jupyterhub_message = sentence
+
+
+class ReservedPlace(msgspec.Struct, frozen=True):
+    """A place that a server has: the name by which its first notebook asks for it, which only its user can use."""
+
+    name: str
+
+    @classmethod
+    def draw(cls) -> "ReservedPlace":
+        """Draw a name."""
+        return cls(f"server-{secrets.token_hex(16)}")
+
+
+async def reserve(pool: PublicFile, token: str, place: ReservedPlace, kind: NotebookKind, wait_s: float) -> None:
+    """Ask for what a kind of notebook has, and wait for it for so long at most.
+
+    Raises
+    ------
+    PlaceRefused
+        If it is refused, or not there in time: with the reason, and how long it may take.
+    """
+    request = wire.Submit(
+        request=RequestId(place.name),
+        qos=kind.qos or "reserved",
+        is_qos_asked=bool(kind.qos),
+        gpus=kind.gpus,
+        gpu_type=kind.gpu_type,
+        walltime_ms=kind.walltime_ms,
+        label=kind.title[:100],
+        keep_ms=kind.keep_ms,
+        keep_at_once=True,
+    )
+    told = ""
+    async with _Line(pool) as line:
+        try:
+            async with asyncio.timeout(_HELLO_S):
+                await line.say_hello(token, place)
+            async with asyncio.timeout(wait_s):
+                await line.say(request)
+                while True:
+                    match await line.hear():
+                        case wire.Granted():
+                            return
+                        case wire.Refusal(sentence=sentence):
+                            raise PlaceRefused(f"The pool refused your notebook: {as_sentence(sentence)} {_AGAIN}")
+                        case wire.Queued() as queued:
+                            wait = describe_wait(queued.usual_ms, queued.wait_ms)
+                            told = f"{as_sentence(queued.reason)}{f' It takes {wait}.' if wait else ''}"
+                        case _:
+                            pass
+        except TimeoutError:
+            await line.say(wire.Withdraw(request=request.request))
+            why = told or "The pool does not answer."
+            raise PlaceRefused(f"No GPU came free for your notebook. {why} {_AGAIN}") from None
+
+
+async def release_place(pool: PublicFile, token: str, place: ReservedPlace) -> None:
+    """Give back what a server had, if it has it still.
+
+    Raises TimeoutError or PlaceRefused where the pool does not hear of it: then it ends by itself, later.
+    """
+    async with _Line(pool) as line, asyncio.timeout(_GOODBYE_S):
+        await line.say_hello(token, place)
+        await line.say(wire.Withdraw(request=RequestId(place.name)))
+        await line.say(wire.Ping())
+        while not isinstance(await line.hear(), wire.Pong):
+            pass
+
+
+class _Line:
+    """A connection to the broker, for one conversation."""
+
+    def __init__(self, pool: PublicFile) -> None:
+        self._context = zmq.asyncio.Context()
+        self._unpacker: Unpacker[ToClient] = Unpacker(ToClient)
+        self._socket = connect(self._context.socket(zmq.DEALER), pool.address, pool.public_key, CONTROL_LIMIT)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._context.destroy(linger=500)
+
+    async def say_hello(self, token: str, place: ReservedPlace) -> None:
+        hello = wire.Hello(
+            protocol=wire.PROTOCOL, version=bulletin.__version__, token=token, kernel=KernelId(place.name)
+        )
+        await self.say(hello)
+        answer = await self.hear()
+        if isinstance(answer, wire.Refusal):
+            raise PlaceRefused(f"{as_sentence(answer.sentence)} {_AGAIN}")
+
+    async def say(self, message: FromClient) -> None:
+        await self._socket.send_multipart(pack(message))
+
+    async def hear(self) -> ToClient:
+        answer, _ = self._unpacker.unpack(await self._socket.recv_multipart())
+        return answer

@@ -1,0 +1,136 @@
+"""A session that keeps its slots between cells: until when, and what the broker is told meanwhile.
+
+To the broker the time between two cells is a cell of its own: it is in quota, it is charged, and nobody takes the
+slots. It begins before the end of the cell before it is told, so that the session is not hot in between.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from msgspec import structs
+
+from bulletin.codes import CellOutcome, LeaseEnd
+from bulletin.ids import CellId
+from bulletin.kept_time import LABEL, make_kept_cell
+from bulletin.units import MINUTE_MS, show_duration
+from bulletin.wire import messages as wire
+from gpu_worker.agent.clock import now_ms
+from gpu_worker.agent.end_reasons import EndReason
+from gpu_worker.agent.executor_shutdown import ExecutorShutdown
+from gpu_worker.agent.session_kernel import SessionKernel
+
+#: After so many times `Pool.away` of silence, a kernel that keeps slots is gone.
+_GONE = 6
+#: So long before the slots are given up the notebook is told, where they are kept for twice as long.
+_WARN_MS = 5 * MINUTE_MS
+#: A shorter time between two cells is told as part of neither: a notebook that runs cell after cell fills no ledger.
+_WORTH_MS = 1_000
+
+
+class KeepWatch:
+    """Owns the time between the cells of one session. All times are of the agent's clock, in milliseconds."""
+
+    def __init__(self, prepare: wire.Prepare, tell: Callable[[wire.Message], Awaitable[None]]) -> None:
+        """Take `tell`, which tells the broker: it may be gone, and is told later then."""
+        self._keep_ms, self._walltime_ms, self._tell = prepare.keep_ms, prepare.walltime_ms, tell
+        self._ends_ms = now_ms() + prepare.walltime_ms
+        self._cell: CellId | None = None
+        self._since_ms = 0
+        self._before: CellId | None = None  #: the notebook's cell that ended last: what it is told stands below that
+        self._is_warned = False
+
+    @property
+    def is_keeping(self) -> bool:
+        """Whether the slots are kept now, and no cell runs."""
+        return self._cell is not None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the notebook asked to keep its slots, and has had them for all of its time."""
+        return self._keep_ms > 0 and now_ms() >= self._ends_ms
+
+    @property
+    def walltime_ms(self) -> int:
+        """How long a cell that begins now may run: of a lease that is kept, what is left of its time."""
+        return max(1, self._ends_ms - now_ms()) if self._keep_ms else self._walltime_ms
+
+    async def begin_at_once(self, prepare: wire.Prepare) -> None:
+        """Keep the slots for a notebook that is yet to come, if that was asked for."""
+        if prepare.keep_at_once:
+            await self.begin(prepare, None)
+
+    async def begin(self, prepare: wire.Prepare, before: CellId | None) -> None:
+        """Keep the slots from now on, if that was asked for; `before` is the cell that has just ended."""
+        self._before, self._is_warned = before, False
+        if self._keep_ms and not self.is_over:
+            self._cell, self._since_ms = make_kept_cell(), now_ms()
+            await self._tell(wire.CellBegan(lease=prepare.lease, cell=self._cell, clock_ms=self._since_ms))
+
+    async def end(self, prepare: wire.Prepare) -> None:
+        """Tell what the time between two cells was, where it was long enough; nothing where none is."""
+        cell, self._cell = self._cell, None
+        until_ms = now_ms()
+        held_ms = until_ms - self._since_ms
+        if cell is None or held_ms < _WORTH_MS:
+            return
+        await self._tell(
+            wire.CellDone(
+                lease=prepare.lease,
+                session=prepare.session,
+                cell=cell,
+                user=prepare.user,
+                project=prepare.project,
+                qos=prepare.qos,
+                slots=prepare.slots,
+                label=LABEL,
+                usage=wire.CellUsage(outcome=CellOutcome.KEPT, ran_ms=0, held_ms=held_ms),
+                ended_ago_ms=0,
+                clock_ms=until_ms,
+            )
+        )
+
+    def add_to(self, held: wire.HeldLease) -> wire.HeldLease:
+        """Return what a broker that was restarted is told of the lease: that it is kept, where it is."""
+        if self._cell is None:
+            return held
+        return structs.replace(held, cell=self._cell, running_ms=now_ms() - self._since_ms)
+
+    async def check(self, kernel: SessionKernel, shutdown: ExecutorShutdown, *, is_evictable: bool) -> None:
+        """Give the slots up that were kept for as long as they may be, or whose kernel is gone; warn it before."""
+        if self._cell is None or not is_evictable or shutdown.reason is not None:
+            return
+        was_there = kernel.route is not None or kernel.has_left
+        end = self._find_end(is_kernel_gone=was_there and kernel.is_silent_for(_GONE))
+        if end is not None:
+            shutdown.begin(*end)
+        notice = self._take_notice(end)
+        if notice is not None:
+            await kernel.tell(notice)
+
+    def _take_notice(self, end: tuple[EndReason, str] | None) -> wire.Notice | None:
+        """Take what the notebook is to be told now, once each: that its place goes soon, and that it is gone."""
+        left_ms = min(self._ends_ms, self._since_ms + self._keep_ms) - now_ms()
+        if self._before is None:
+            return None
+        if end is not None:
+            return wire.Notice(
+                cell=self._before, sentence=f"{end[1]} Its place was given back; the next cell asks for one."
+            )
+        if self._is_warned or left_ms > min(_WARN_MS, self._keep_ms // 2):
+            return None
+        self._is_warned = True
+        return wire.Notice(
+            cell=self._before,
+            sentence=f"The place that this notebook keeps is given back in {show_duration(left_ms)}, unless a cell "
+            "runs there before that.",
+        )
+
+    def _find_end(self, *, is_kernel_gone: bool) -> tuple[EndReason, str] | None:
+        """Find why slots that are kept are given up now, with a sentence for who kept them; None while they are not."""
+        if is_kernel_gone:
+            return LeaseEnd.KERNEL_GONE, ""
+        if self.is_over:
+            all_of_it = show_duration(self._walltime_ms)
+            return LeaseEnd.KEEP_OVER, f"This notebook has had its place for {all_of_it}, which is all of its time."
+        if now_ms() - self._since_ms >= self._keep_ms:
+            return LeaseEnd.KEEP_OVER, f"No cell of this notebook has run for {show_duration(self._keep_ms)}."
+        return None

@@ -1,0 +1,148 @@
+"""A notebook that keeps its place between cells (`--keep`): from whom, for how long, what it costs, how it ends."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from bulletin.codes import CellOutcome
+from bulletin.wire import console
+from gpu_worker.broker.ledger import Ledger
+from gpu_worker.console import client
+from tests.integration.conftest import Notebook, PoolProcess, until
+
+QUOTAS = """
+[projects.default]
+guaranteed = 1
+
+[qos.reserved]
+walltime = "1 h"
+keep = "10 min"
+
+[qos.brief]
+walltime = "3 s"
+must_be_in_quota = true
+keep = "10 min"
+"""
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolProcess]:
+    """One slot, which the project of all is guaranteed. A notebook is gone after 18 s of silence."""
+    folder = tmp_path_factory.mktemp("pool")
+    file = folder / "quotas.toml"
+    file.write_text(QUOTAS)
+    process = PoolProcess(
+        folder / "p", "--Pool.preload=numpy", "--slots", "1", f"--Pool.quota_file={file}", "--Pool.away=3"
+    )
+    yield process
+    process.stop()
+
+
+@pytest.fixture(scope="module")
+def other(pool: PoolProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Notebook]:
+    """Another notebook on the pool, of somebody who waits."""
+    opened = Notebook(
+        {"BULLETIN_CONNECTION_FILE": str(pool.folder / "connection.json")}, tmp_path_factory.mktemp("other")
+    )
+    yield opened
+    opened.close()
+
+
+def held(pool: PoolProcess) -> str:
+    """What the pool's one slot does."""
+    return pool.picture().slots[0].state
+
+
+def cells(pool: PoolProcess) -> list[tuple[CellOutcome, str, int]]:
+    """What the ledger has of cells that ended: how, in which class, and for how long they held their slots."""
+    with Ledger.open(f"sqlite:///{pool.folder / 'ledger.sqlite'}", upgrade=False) as ledger:
+        return [(CellOutcome(row["outcome"]), row["qos"], row["held_ms"]) for row in ledger.each_cell()]
+
+
+def test_a_kept_place_is_nobody_elses_between_cells_and_is_given_back_by_hand(
+    pool: PoolProcess, notebook: Notebook, other: Notebook
+) -> None:
+    mine = notebook
+    said = mine.run('%gpu on --keep "5 min"').shown
+    assert "until 5 min after its last cell" in said
+    mine.run("import os\npid = os.getpid()")
+    asked = other.start_until("%%gpu\nprint('mine at last')", shows="Waiting")
+    assert mine.run("pid == os.getpid()").result == "True"
+    assert mine.run("%%gpu\npid == os.getpid()").result == "True", "a cell that asks for nothing else runs there, too"
+    assert held(pool) == "busy"
+    report = client.ask(client.find_pool(pool.folder, is_named=True), console.AskProjects())
+    assert isinstance(report, console.ProjectReport)
+    assert [row.used_milli for row in report.projects if row.project == "default"] == [1000]
+    assert "Given back" in mine.run("%gpu off").shown
+    assert other.collect(asked).stream() == "mine at last\n"
+    until(lambda: (CellOutcome.KEPT, "reserved") in [one[:2] for one in cells(pool)], "the ledger to have it")
+    with Ledger.open(f"sqlite:///{pool.folder / 'ledger.sqlite'}", upgrade=False) as ledger:
+        assert list(ledger.audit()) == []
+
+
+def test_a_place_goes_when_no_cell_has_run_for_as_long_as_was_asked_and_the_notebook_is_told(
+    pool: PoolProcess, notebook: Notebook
+) -> None:
+    notebook.run('%%gpu --keep "3 s"\nx = 1')
+    notebook.wait_until("is given back in")
+    notebook.wait_until("No cell of this notebook has run for 3.0 s")
+    until(lambda: held(pool) == "free", "the place to be free")
+    assert notebook.run('%%gpu --keep "3 s"\nx + 1').result == "2", "what came back is here"
+    notebook.run("%gpu stop")
+
+
+def test_nobody_keeps_a_place_for_longer_than_the_walltime_of_its_class(pool: PoolProcess, notebook: Notebook) -> None:
+    asked = notebook.start('%%gpu --qos brief --keep "5 min"\nimport os\nfirst = os.getpid()')
+    notebook.collect(asked)
+    notebook.wait_until("all of its time")
+    until(lambda: held(pool) == "free", "the place to be free")
+    assert notebook.run('%%gpu --qos brief --keep "5 min"\nfirst == os.getpid()').result == "False"
+    notebook.run("%gpu stop")
+
+
+def test_a_notebook_that_is_killed_keeps_nothing(
+    pool: PoolProcess, other: Notebook, open_notebook: Callable[..., Notebook]
+) -> None:
+    notebook = open_notebook(pool)
+    pid = int(notebook.value("__import__('os').getpid()"))
+    notebook.run('%%gpu --keep "5 min"\nx = 1')
+    os.kill(pid, signal.SIGKILL)
+    assert other.run("%%gpu\nprint('free')").stream() == "free\n"
+
+
+def test_a_broker_that_is_killed_still_knows_of_it(pool: PoolProcess, notebook: Notebook, other: Notebook) -> None:
+    notebook.run('%%gpu --keep "5 min"\nimport os\nfirst = os.getpid()')
+    old = pool.part("broker").pid
+    os.kill(old, signal.SIGKILL)
+    until(lambda: pool.part("broker").pid != old and pool.picture().slots, "another broker")
+    asked = other.start_until("%%gpu\nprint('after it')", shows="Waiting")
+    assert notebook.run('%%gpu --keep "5 min"\nfirst == os.getpid()').result == "True"
+    notebook.run("%gpu stop")
+    assert other.collect(asked).stream() == "after it\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ("--keep '11 min'", "keeps a place for 10 min after the last cell at most"),
+        ("--keep '1 min' --qos interactive", "the QoS 'interactive' keeps no place. Choose reserved or brief."),
+        ("--keep '1 min' --background one", "--keep and --background cannot stand together"),
+        ("--keep '0 s'", "a GPU is kept for some time after each cell"),
+        ("--keep '1 min' --project guests", "which never borrows, and project 'guests' has 0 CPU slots guaranteed"),
+    ],
+)
+def test_what_may_not_be_kept_is_refused_with_what_may(notebook: Notebook, options: str, sentence: str) -> None:
+    assert sentence in notebook.run(f"%%gpu {options}\n1").shown
+
+
+def test_an_admin_takes_a_kept_place_away(pool: PoolProcess, notebook: Notebook) -> None:
+    notebook.run('%%gpu --keep "5 min"\nx = 1')
+    queue = client.ask(client.find_pool(pool.folder, is_named=True), console.AskQueue())
+    assert isinstance(queue, console.QueueReport)
+    (lease,) = [row.lease for row in queue.running]
+    client.ask(client.find_pool(pool.folder, is_named=True), console.Cancel(id=lease))
+    until(lambda: held(pool) == "free", "the place to be free")
+    assert notebook.run("%%gpu\nx + 1").result == "2"
+    notebook.run("%gpu stop")
