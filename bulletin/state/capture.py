@@ -35,6 +35,8 @@ class Captured:
     known: modules.Known = field(repr=False)
     #: Modules that the cell imports, as its text spells them.
     imports: tuple[str, ...] = field(repr=False)
+    #: Top names of all modules that the cell, and what it reaches, imports or has values of.
+    libraries: frozenset[str] = field(repr=False)
     _is_committed: bool = field(default=False, repr=False)
 
     @property
@@ -111,15 +113,31 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
         "unsent": [name for name in needs.deletes if name in namespace and name not in diff.names],
     }
     stayed = [stayed for stayed, _ in diff.stayed]
-    return Captured(exchange.pack(), _sizes(diff, writer), stayed, diff, writer, exchange, known, tuple(needs.imports))
+    homes = modules.imports_through({*_homes(diff, needs), *diff.homes}, known)
+    return Captured(
+        exchange.pack(),
+        _sizes(diff, writer),
+        stayed,
+        diff,
+        writer,
+        exchange,
+        known,
+        tuple(needs.imports),
+        frozenset(home.partition(".")[0] for home in homes),
+    )
+
+
+def _homes(diff: TableDiff, needs: Needs) -> list[str]:
+    """List the modules that the cell gets something of, by their full names."""
+    homes = [*diff.modules, *diff.imports, *needs.imports, *(kind.__module__ for kind in diff.encoder.kinds)]
+    values = diff.names.values()
+    homes += [(value if isinstance(value, FunctionType | type) else type(value)).__module__ for value in values]
+    return [home for home in homes if isinstance(home, str)]
 
 
 def _libraries(diff: TableDiff, needs: Needs) -> set[str]:
     """List the packages that the cell gets something of, by their top names."""
-    homes = [*diff.modules, *diff.imports, *needs.imports, *(kind.__module__ for kind in diff.encoder.kinds)]
-    values = diff.names.values()
-    homes += [(value if isinstance(value, FunctionType | type) else type(value)).__module__ for value in values]
-    return {home.partition(".")[0] for home in homes if isinstance(home, str)}
+    return {home.partition(".")[0] for home in _homes(diff, needs)}
 
 
 def _reached(diff: TableDiff, needs: Needs, table: Table) -> set[str] | None:

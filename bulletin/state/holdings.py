@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from . import names, registrations
+from . import names
 from .handles import Handle, parts
+from .library_places import is_of_library
 from .plan import word_for
 from .table import ABSENT, Table
 
@@ -68,11 +69,11 @@ def holdings(namespace: Mapping[str, object], table: Table) -> Holdings:
         if id(handle) not in told:
             told.add(id(handle))
             values.append(Holding(parts(handle)[1], word_for(handle), _home(handle, table)))
-    held = {id(value) for value in namespace.values()} | registrations.roots()
+    held = {id(value) for value in namespace.values()}
     return Holdings(
         tuple(values),
         sum(region.size for region in table.regions.values()),
-        sum(root not in held for root in roots),
+        sum(root not in held and not is_of_library(unit.root) for root, unit in roots.items()),
         tuple(name for name, entry in table.modules.entries.items() if entry.digest),
     )
 

@@ -193,3 +193,8 @@ def _is_of(definition: Any, top: str) -> bool:
 _NEVER = frozenset(
     {"", "builtins", "__main__", "__mp_main__", "bulletin", "bulletin_lab", "bulletin_magic", "gpu_worker", "IPython"}
 )
+
+
+def is_of_library(value: object) -> bool:
+    """Tell whether this is what travels, or travelled, of a library: no name of the notebook's leads to it."""
+    return type(value) is dict and all(type(place) is LibraryPlace for place in value)

@@ -113,10 +113,6 @@ class Registrations:
         for part in (self._found, self._settled, self._refused, self._later, self._variables):
             part.clear()
 
-    def roots(self) -> set[int]:
-        """List the ids of the values that travel of libraries: no name of the notebook's leads to them."""
-        return set(map(id, self._found.values()))
-
     def take_stayed(self) -> list[Stayed]:
         """Hand out, once, what was put into a library here and cannot go to the other side."""
         stayed, self._stayed = self._stayed, []
@@ -380,8 +376,8 @@ def _is_here_too(place: LibraryPlace, value: Any) -> bool:
 
 
 _of_process = Registrations()
-observe, adopt, forget, take_stayed, roots = (
-    _of_process.observe, _of_process.adopt, _of_process.forget, _of_process.take_stayed, _of_process.roots,
+observe, adopt, forget, take_stayed = (
+    _of_process.observe, _of_process.adopt, _of_process.forget, _of_process.take_stayed,
 )  # fmt: skip
 
 

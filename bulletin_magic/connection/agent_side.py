@@ -28,6 +28,8 @@ SILENT_MS = 8_000
 REPEAT_MS = 5_000
 #: An Unknown that comes so soon after an Attach answers what was sent before it.
 ECHO_MS = 1_000
+#: So long after a cell the agent is told that all of it has arrived. A cell that comes before that says it, too.
+DONE_MS = 20
 
 
 class AgentSide:
@@ -46,6 +48,9 @@ class AgentSide:
         self._heard_ms = 0
         self._attach_ms = 0
         self._idle_ping_ms: int | None = None
+        #: What the agent is still to be told of the last cell, and when.
+        self._done: say.Seen | None = None
+        self._done_due_ms: int | None = None
         #: The last output that arrived of those of cells that have ended.
         self._last_late_seq = 0
         #: The folders of the notebook of which the executor has said whether it shares them.
@@ -62,6 +67,11 @@ class AgentSide:
     def deadline_ms(self) -> int | None:
         """When `tick` has something to do. For a session without a cell."""
         return self._idle_ping_ms
+
+    @property
+    def done_due_ms(self) -> int | None:
+        """When `tell_done` is to be called, whether a cell is under way or not."""
+        return self._done_due_ms
 
     def holds(self, lease: LeaseId) -> bool:
         """Tell whether this is the lease that is held."""
@@ -166,20 +176,35 @@ class AgentSide:
         if self.is_attached or now_ms - self._attach_ms >= ECHO_MS:
             self.attach(run, now_ms)
 
+    def tell_done_soon(self, seen: say.Seen, now_ms: int) -> None:
+        """Tell the agent, when `done_due_ms` is there or with the next cell, that all of a cell has arrived."""
+        self._done, self._done_due_ms = seen, now_ms + DONE_MS
+
+    def tell_done(self, by_ms: int | None = None) -> None:
+        """Tell it now, if it was not told; with a time only where it is due by then."""
+        if by_ms is None or (self._done_due_ms is not None and self._done_due_ms <= by_ms):
+            seen, self._done, self._done_due_ms = self._done, None, None
+            if seen is not None:
+                self.send(seen)
+
     def release(self, *, keeps_cell: bool = False) -> None:
         """Give the lease back, if there is one, or leave it to the cell that runs there."""
+        self.tell_done()  # before it leaves
         self.send(say.Leave(keeps_cell=keeps_cell))
         self.drop()
 
     def drop(self) -> None:
-        """Forget the lease and close the socket to its agent, without a word to it."""
+        """Forget the lease and close the socket to its agent, without a word of that to it."""
         if self._lease is not None:
+            self.tell_done()
             self._lease, self._is_connected, self.is_attached = None, False, False
             self.rings, self._idle_ping_ms = AgentConnected(), None
             self._act(DropAgent())
 
     def send(self, message: say.KernelToAgent, blobs: tuple[Blob, ...] = ()) -> None:
         """Send a message, where there is a connection."""
+        if isinstance(message, say.Run):  # the agent takes from it that the kernel has all of the cell before
+            self._done = self._done_due_ms = None
         if self._is_connected:
             self._act(SendToAgent(message, blobs))
 

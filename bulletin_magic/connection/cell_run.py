@@ -278,13 +278,14 @@ class CellRun:
             returned_bytes=sum(self._ended.parcel.sizes),
         )
 
-    def acknowledge_end(self) -> None:
-        """Tell the agent that it may forget the cell: all that it came to has been delivered."""
-        self._acknowledge(is_done=True)
+    @property
+    def all_seen(self) -> say.Seen:
+        """What tells the agent that it may forget the cell: all that it came to has been delivered."""
+        return say.Seen(cell=self.cell, seq=self.last_seq, is_done=True)
 
-    def _acknowledge(self, *, is_done: bool = False) -> None:
+    def _acknowledge(self) -> None:
         self._acknowledged_seq, self._acknowledge_due_ms = self.last_seq, None
-        self._send_to_agent(say.Seen(cell=self.cell, seq=self.last_seq, is_done=is_done), ())
+        self._send_to_agent(say.Seen(cell=self.cell, seq=self.last_seq), ())
 
     # --- when the connection broke, and the agent still has the cell
 

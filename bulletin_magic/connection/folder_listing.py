@@ -7,6 +7,7 @@ from collections import deque
 
 import msgspec
 
+from bulletin.file_names import is_text
 from bulletin.units import show_size
 from bulletin.wire.messages import EntryKind, FileVersion, FolderEntry
 from bulletin_magic.connection.contained_paths import DEEPEST, OWN_PREFIX, PathEscapes, open_folder
@@ -93,7 +94,7 @@ def _list_one(root: str, path: str, limits: FolderLimits) -> list[FolderEntry]:
 def _describe(root: str, path: str, name: str, parent: int, limits: FolderLimits) -> FolderEntry | None:
     """Describe an entry; None for a special file, our own, what tools keep to themselves, a name that is no text."""
     is_deep = len(path) > _LONGEST_PATH or path.count("/") >= DEEPEST
-    if is_deep or name.startswith(OWN_PREFIX) or not name.isprintable():
+    if is_deep or name.startswith(OWN_PREFIX) or not is_text(name):
         return None
     try:
         facts = os.stat(name, dir_fd=parent, follow_symlinks=False)
@@ -105,7 +106,7 @@ def _describe(root: str, path: str, name: str, parent: int, limits: FolderLimits
         kind = "file"
     elif stat.S_ISDIR(facts.st_mode) and not name.startswith(".") and name not in _OF_TOOLS:
         kind = "folder"
-    elif target and target.isprintable() and len(target) <= _LONGEST_PATH:
+    elif target and is_text(target) and len(target) <= _LONGEST_PATH:
         kind = "link"
     else:
         return None

@@ -38,6 +38,8 @@ _LARGEST_PART = 4 * 2**20
 _MOST_UPLOADS = 16
 #: So many answers to what changed something are kept, for who has not heard them and asks again.
 _MOST_REPLIES = 64
+#: Versions that no file has.
+_LINK, _FOLDER = FileVersion(0, 0), FileVersion(0, 1)
 _NOT_SERVED = "this notebook does not serve that folder"
 
 Answer = tuple[FolderReply, Sequence[Blob]]
@@ -239,7 +241,7 @@ class FolderServer:
         with open_parent(message.root, message.path) as (parent, name):
             match message.change:
                 case "make-folder":
-                    with contextlib.suppress(FileExistsError):
+                    if _version(parent, name) != _FOLDER:
                         os.mkdir(name, dir_fd=parent)
                 case "remove-folder":
                     with contextlib.suppress(FileNotFoundError):
@@ -253,8 +255,12 @@ class FolderServer:
                         os.unlink(name, dir_fd=parent)
                 case "make-link":
                     _check_target(message.path, message.target)
-                    with contextlib.suppress(FileExistsError):
-                        os.symlink(message.target, name, dir_fd=parent)
+                    if _version(parent, name) not in {None, message.base}:
+                        note = (
+                            f"{message.path} was changed in the notebook, and is kept though the cell made it a link."
+                        )
+                        return msgspec.structs.replace(reply, note=note)
+                    _link(message.target, parent, name)
         return reply
 
 
@@ -275,6 +281,17 @@ def _digest(descriptor: int) -> str:
     return seen.hexdigest()
 
 
+def _link(target: str, parent: int, name: str) -> None:
+    """Let a link take the place of what has the name. Raises OSError."""
+    temporary = f"{OWN_PREFIX}part-{secrets.token_hex(8)}"
+    os.symlink(target, temporary, dir_fd=parent)
+    try:
+        os.replace(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+    except OSError:
+        os.unlink(temporary, dir_fd=parent)
+        raise
+
+
 def _version(parent: int, name: str) -> FileVersion | None:
     """Return the version of a file; None where there is none. What is a link or a folder has one that no file has."""
     try:
@@ -282,8 +299,8 @@ def _version(parent: int, name: str) -> FileVersion | None:
     except FileNotFoundError:
         return None
     if stat.S_ISLNK(facts.st_mode):
-        return FileVersion(0, 0)
-    return FileVersion(facts.st_size, facts.st_mtime_ns) if stat.S_ISREG(facts.st_mode) else FileVersion(0, 1)
+        return _LINK
+    return FileVersion(facts.st_size, facts.st_mtime_ns) if stat.S_ISREG(facts.st_mode) else _FOLDER
 
 
 def _free_name(parent: int, name: str) -> str:

@@ -127,18 +127,40 @@ def _libraries_with(module: str) -> Iterator[str]:
 
 
 def _requirements(distribution: importlib.metadata.Distribution) -> Iterator[str]:
-    """Yield the libraries that one needs here, without its extras, of those that are installed."""
+    """Yield the libraries that one needs here, of those that are installed.
+
+    Without its own extras, with those that it asks of others: nothing else says which extras of a library are wanted.
+    """
+    asked: set[tuple[str, str]] = set()
+    rest = [(distribution, "")]
+    while rest:
+        one, extra = rest.pop()
+        for requirement in _requirements_of(one, extra):
+            try:
+                needed = importlib.metadata.distribution(requirement.name)
+                name = normalize(needed.name)
+            except (importlib.metadata.PackageNotFoundError, ValueError):
+                continue
+            yield name
+            extras = {(name, wanted) for wanted in requirement.extras} - asked
+            asked |= extras
+            rest += [(needed, wanted) for _, wanted in extras]
+
+
+def _requirements_of(distribution: importlib.metadata.Distribution, extra: str) -> Iterator[Requirement]:
+    """Yield what an extra of a library adds to its requirements, or those that it always has."""
     for text in distribution.requires or ():
         try:
             requirement = Requirement(text)
         except InvalidRequirement:
             continue  # whoever wrote it so was understood by the installer, or it is not installed
-        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
-            continue
-        try:
-            yield normalize(importlib.metadata.distribution(requirement.name).name)
-        except (importlib.metadata.PackageNotFoundError, ValueError):
-            continue
+        is_always = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        if extra and requirement.marker is not None:
+            is_wanted = not is_always and requirement.marker.evaluate({"extra": extra})
+        else:
+            is_wanted = is_always and not extra
+        if is_wanted:
+            yield requirement
 
 
 def _files_of(distribution: importlib.metadata.Distribution, root: str) -> tuple[list[LibraryFile], str]:
@@ -158,6 +180,8 @@ def _files_of(distribution: importlib.metadata.Distribution, root: str) -> tuple
             facts = os.lstat(Path(root, text))
         except (PathEscapes, OSError):
             continue  # it was removed since, or is nothing that can be served
+        if stat.S_ISLNK(facts.st_mode):
+            return [], "its files are links to others, and links are not followed"
         if stat.S_ISREG(facts.st_mode):
-            found.append(LibraryFile(text, facts.st_size))
+            found.append(LibraryFile(text, facts.st_size, bool(facts.st_mode & stat.S_IXUSR)))
     return found, "" if found else "none of its files is where libraries are"

@@ -90,7 +90,7 @@ class SessionClient:
     @property
     def deadline_ms(self) -> int | None:
         """When to send the next Tick; None is never."""
-        dues = [self._broker.deadline_ms]
+        dues = [self._broker.deadline_ms, self._agent.done_due_ms]
         dues += [self._agent.deadline_ms] if self._run is None else [self._run.deadline_ms, self._ping_ms + PING_MS]
         return min((due for due in dues if due is not None), default=None)
 
@@ -101,6 +101,7 @@ class SessionClient:
             case CellSubmitted():
                 self._submit(event)
             case PoolStatusAsked() | CellListAsked() | AllowancesAsked():
+                self._agent.tell_done()  # or its last cell would be listed
                 self._broker.query(now_ms, event.question)
             case ReleaseAsked(keeps_cell=keeps_cell):
                 self._release(keeps_cell=keeps_cell)
@@ -296,7 +297,7 @@ class SessionClient:
         else:
             if finished is not None:
                 self._deliver(finished)
-                run.acknowledge_end()  # afterwards: the notebook need not wait for that
+                self._agent.tell_done_soon(run.all_seen, self._now_ms)  # the notebook need not wait for that
                 if run.revoked:
                     self._agent.drop()
                 elif run.submitted.joins is not None:  # its executor has another notebook's variables
@@ -367,6 +368,7 @@ class SessionClient:
 
     def _tick(self) -> None:
         self._take_news(self._broker.tick(self._now_ms))
+        self._agent.tell_done(by_ms=self._now_ms)
         run = self._run
         if run is None:
             self._agent.tick(self._now_ms)
@@ -385,8 +387,6 @@ class SessionClient:
             elif self._agent.is_silent(self._now_ms):
                 node = "" if self.lease is None else f" ({self.lease.node})"
                 run.note(f"The node of your cell{node} does not answer; waiting for it. Press stop to leave it.")
-
-    # --- small words
 
     def _act(self, action: SessionAction) -> None:
         self._actions.append(action)

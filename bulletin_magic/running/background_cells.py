@@ -60,7 +60,7 @@ class BackgroundCells:
 
         cell = BackgroundCell(cell_id, name, self._number, link, self._shell, self._comms, self._history, keep_receipt)
         meanwhile = state.depart(namespace, captured)
-        environment = NotebookLibraries().describe(needs, namespace, is_new=True)
+        environment = NotebookLibraries().describe(needs, captured, 0, is_new=True)
         submitted = CellSubmitted(
             cell=cell_id,
             request=RequestId(token_hex(16)),

@@ -263,7 +263,7 @@ class ForegroundRunner:
         """Capture what the cell needs and its executor has not; return what to submit, and what was captured."""
         sent = self.shared_state.capture(self._shell.user_ns, needs)
         is_new = self.shared_state.lease_id is None
-        environment = self._libraries.describe(needs, self._shell.user_ns, is_new=is_new)
+        environment = self._libraries.describe(needs, sent, self._pool.folder_limits.library_bytes, is_new=is_new)
         if check is not None:
             check(sent)
         name = token_hex(16)

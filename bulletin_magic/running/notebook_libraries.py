@@ -1,10 +1,7 @@
 """Which libraries of the notebook a cell uses, and in which version: an executor may have others, or not have them."""
 
 import sys
-from collections.abc import Iterator, Mapping
 from functools import cache
-from types import ModuleType
-from typing import Any
 
 import msgspec
 
@@ -32,14 +29,22 @@ class NotebookLibraries:
         self._told: set[str] = set()
         #: What it has been told that the notebook lacks.
         self._absent: set[str] = set()
+        self._largest_bytes: int | None = None
 
-    def describe(self, needs: state.Needs, namespace: Mapping[str, Any], *, is_new: bool) -> CellEnvironment:
-        """Describe what the executor does not know yet; one that `is_new` knows nothing."""
-        if is_new:
+    def describe(
+        self, needs: state.Needs, captured: state.Captured, largest_bytes: int, *, is_new: bool
+    ) -> CellEnvironment:
+        """Describe what the executor does not know yet; one that `is_new` knows nothing.
+
+        Where larger or smaller libraries may follow a cell than before, by `largest_bytes`, it is told of all again.
+        """
+        if is_new or self._largest_bytes != largest_bytes:
             self._told.clear()
+        if is_new:
             self._absent.clear()
+        self._largest_bytes = largest_bytes
         found = {}
-        for name in _libraries_of(needs, namespace):
+        for name in sorted(captured.libraries):
             if name not in self._told and (version := _version(name)) is not None:
                 self._told.add(name)
                 self._absent.discard(name)
@@ -53,17 +58,6 @@ class NotebookLibraries:
 @cache
 def _versions() -> Versions:
     return Versions(python=PYTHON, bulletin=__version__, build=build())
-
-
-def _libraries_of(needs: state.Needs, namespace: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the top modules that a cell imports, or that define the values that it reads."""
-    for name in needs.imports:
-        yield name.partition(".")[0]
-    for name in needs.reads:
-        value = namespace.get(name)
-        module = value.__name__ if isinstance(value, ModuleType) else getattr(type(value), "__module__", None)
-        if isinstance(module, str):
-            yield module.partition(".")[0]
 
 
 def _is_absent(name: str) -> bool:

@@ -170,7 +170,7 @@ class Sweep:
             needs = state.needs(task.source, namespace)
             captured = state.capture(namespace, needs, table=self._tables[worker])
             is_first = captured.exchange.base == 0
-            environment = NotebookLibraries().describe(needs, namespace, is_new=True) if is_first else None
+            environment = NotebookLibraries().describe(needs, captured, 0, is_new=True) if is_first else None
             meanwhile = state.depart(namespace, captured, is_aside=True)
         finally:
             for name in task.names:

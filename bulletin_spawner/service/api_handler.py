@@ -112,7 +112,7 @@ class ApiHandler(ApiAnswering):
     async def _viewer(self) -> Viewer:
         model = self.current_user
         if model is None:
-            raise ApiRefused(HTTPStatus.FORBIDDEN, "not-allowed", _LOG_IN)
+            raise ApiRefused(HTTPStatus.FORBIDDEN, "not-allowed", _LOG_IN, is_logged_out=True)
         viewer = viewer_of(model, await self._groups.fetch(model))
         return with_named(viewer, await self._pool.fetch_pool()) if viewer.may_be_named_lead else viewer
 

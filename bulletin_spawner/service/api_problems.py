@@ -13,14 +13,17 @@ class ApiProblem(msgspec.Struct, frozen=True, kw_only=True):
 
     code: str
     sentence: str
+    #: Whether nobody is known to ask: a browser's login has ended, or there was no token.
+    is_logged_out: bool = False
 
 
 class ApiRefused(Exception):
     """What was asked is not done. Status, code and sentence are the answer."""
 
-    def __init__(self, status: HTTPStatus, code: str, sentence: str) -> None:
+    def __init__(self, status: HTTPStatus, code: str, sentence: str, *, is_logged_out: bool = False) -> None:
         super().__init__(status, code, sentence)
-        self.status, self.problem = status, ApiProblem(code=code, sentence=sentence)
+        self.status = status
+        self.problem = ApiProblem(code=code, sentence=sentence, is_logged_out=is_logged_out)
 
 
 _STATUS = {

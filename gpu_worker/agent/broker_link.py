@@ -13,6 +13,7 @@ from bulletin.codes import RefusalCode
 from bulletin.errors import BadConfig, MalformedMessage, NotDone
 from bulletin.ids import CellId, LeaseId
 from bulletin.wire import channel, frames, messages as wire
+from bulletin.wire.polled_socket import PolledSocket
 from gpu_worker.agent.clock import now_ms
 from gpu_worker.agent.link_watch import LinkWatch
 from gpu_worker.agent.membership import Membership, read_membership
@@ -52,6 +53,7 @@ class BrokerLink:
         self._refusal, self._is_said_accepted = "", False
         self._logged = "", 0
         self._socket: zmq.asyncio.Socket = context.socket(zmq.DEALER)
+        self._polled = PolledSocket(zmq.Socket.shadow(self._socket))
         self._watch = LinkWatch(context, self._socket)
         self._connect()
 
@@ -84,7 +86,7 @@ class BrokerLink:
         unpacker: frames.Unpacker[wire.ToAgent] = frames.Unpacker(wire.ToAgent)
         await self._register()
         while True:
-            parts = await self._socket.recv_multipart()
+            parts = [frame.bytes for frame in await self._polled.receive()]
             self._heard_ms = now_ms()
             try:
                 message, _ = unpacker.unpack(parts)
@@ -142,7 +144,7 @@ class BrokerLink:
     async def send(self, message: wire.Message) -> None:
         """Send a message that may be lost: an answer, a sign of life."""
         with contextlib.suppress(zmq.Again):  # there is no link, and it is made anew
-            await self._socket.send_multipart(frames.pack(message), flags=zmq.DONTWAIT)
+            self._polled.send(frames.pack(message))
 
     async def _register(self) -> None:
         """Introduce this agent. What happens from now on the broker hears after it has heard what it has missed."""
@@ -162,6 +164,10 @@ class BrokerLink:
             else:
                 await self.send(message)
         self._is_known = True
+
+    def close(self) -> None:
+        """Stop listening; the socket is closed with its context."""
+        self._polled.close()
 
     async def find_own_host(self) -> str:
         """Find by which of its addresses this host reaches the broker; wait until it does."""

@@ -15,6 +15,7 @@ from bulletin.ids import LeaseId
 from bulletin.wire import blobs as bulk, channel, frames, keys, messages as wire
 from bulletin.wire.connections import Connections
 from bulletin.wire.frames import Blob
+from bulletin.wire.polled_socket import PolledSocket
 from gpu_worker.agent.session_registry import SessionRegistry
 from gpu_worker.agent.unsent import UnsentBytes
 from gpu_worker.config import PoolSettings
@@ -58,6 +59,7 @@ class KernelServer:
         except FileNotFoundError:
             self._state = keys.AgentFile(keys=keys.make_keys(), address="")
         self._socket = channel.serve(context.socket(zmq.ROUTER), self._state.keys, channel.DATA_LIMIT, _QUEUE)
+        self._polled = PolledSocket(zmq.Socket.shadow(self._socket))
         self._connections = Connections(
             context,
             self._socket,
@@ -113,7 +115,7 @@ class KernelServer:
         unpacker: frames.Unpacker[wire.KernelToAgent] = frames.Unpacker(wire.KernelToAgent)
         heard = 0
         while True:
-            received = await self._socket.recv_multipart(copy=False)
+            received = await self._polled.receive()
             heard += 1
             if heard % _TURN == 0:
                 await asyncio.sleep(0)
@@ -182,7 +184,7 @@ class KernelServer:
             return
         parts = self._unsent.track(route, frames.pack(message, blobs))
         try:
-            await self._socket.send_multipart([route, *parts], flags=zmq.DONTWAIT, copy=False)
+            self._polled.send([route, *parts], copy=False)
         except zmq.ZMQError as error:
             if error.errno not in (zmq.EHOSTUNREACH, zmq.EAGAIN):
                 raise
@@ -197,4 +199,5 @@ class KernelServer:
 
     def close(self) -> None:
         """Stop watching connections; the socket is closed with its context."""
+        self._polled.close()
         self._connections.close()

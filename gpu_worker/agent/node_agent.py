@@ -194,6 +194,7 @@ class Agent:
                 self._protections.cgroups.close()
             ring_server.close()
             self._kernels.close()
+            self._broker.close()
             self._context.destroy(linger=200)
 
     async def _open(self) -> tuple[str, str]:

@@ -244,6 +244,7 @@ class Session:
     async def _run_cell(self, message: wire.Run, blobs: Sequence[Blob]) -> None:
         if self.cells.find(message.cell) is not None:
             return  # said twice
+        self.cells.drop_last()  # its kernel has all of it, or would not go on; executors take that from the Run, too
         try:
             bulk.check(message.parcel, self._settings.parcel_limit_bytes)
         except MalformedMessage as error:
@@ -256,7 +257,6 @@ class Session:
             sentence = "The session is ending." if is_ending else "The session runs another cell."
             await self.kernel.tell(wire.Gone(code=RefusalCode.NOT_FREE, sentence=sentence))
             return
-        self._forget_last()
         cell = AgentCell(message, self.prepare.label, self._share, self._settings.output_buffer_bytes)
         self.cells.start(cell)
         self._delivery.begin()

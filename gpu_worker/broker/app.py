@@ -251,6 +251,8 @@ class Broker:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, self.kernels.aside.close(), self._previews.close(), return_exceptions=True)
+            for listener in (self._to_kernels, self._to_agents):
+                listener.close()
             for one in self._connections:
                 one.close()
             self._admitted.stop()

@@ -11,6 +11,7 @@ import zmq.asyncio
 from bulletin.errors import MalformedMessage
 from bulletin.wire import frames, messages as wire
 from bulletin.wire.connections import Connections
+from bulletin.wire.polled_socket import PolledSocket
 from gpu_worker.broker.gates import Gate
 from gpu_worker.faults import Faults
 
@@ -33,31 +34,29 @@ class Listener(Generic[Said]):
         faults: Faults,
         connections: Connections,
     ) -> None:
-        self._socket, self._unpacker, self._gate, self._faults = socket, unpacker, gate, faults
+        self._socket = PolledSocket(zmq.Socket.shadow(socket))
+        self._unpacker, self._gate, self._faults = unpacker, gate, faults
         self._connections = connections
-        self._at_once: zmq.Socket[bytes] = zmq.Socket.shadow(socket)
         #: Messages that were none, that were dropped as their senders say too much, and that nobody was there to get.
         self.malformed = self.dropped = self.undeliverable = 0
 
     async def run(self, take: Callable[[bytes, Said], Awaitable[None]], end: Callable[[bytes, Said], object]) -> None:
         """Let `take` have each message until cancelled; where one leads to a fault, `end` what it is about."""
         while True:
-            received: list[zmq.Frame] | None = await self._socket.recv_multipart(copy=False)
+            received: list[zmq.Frame] | None = await self._socket.receive()
             dropped = self.dropped
             for _ in range(_TURN):
                 if received is None:
                     break
                 await self._hear(received, take, end)
-                received = self._next()
+                received = self._socket.take()
             if received is not None:
                 await self._hear(received, take, end)
             await asyncio.sleep(_REST_S if self.dropped - dropped > _TURN // 2 else 0)
 
-    def _next(self) -> list[zmq.Frame] | None:
-        try:
-            return self._at_once.recv_multipart(zmq.DONTWAIT, copy=False)
-        except zmq.Again:
-            return None
+    def close(self) -> None:
+        """Stop listening; the socket is closed with its context."""
+        self._socket.close()
 
     async def _hear(
         self,
@@ -88,7 +87,7 @@ class Listener(Generic[Said]):
     async def send(self, route: bytes, message: wire.Message) -> None:
         """Send a message. It is lost where nobody is there, or does not read: what matters is said again."""
         try:
-            await self._socket.send_multipart([route, *frames.pack(message)], flags=zmq.DONTWAIT)
+            self._socket.send([route, *frames.pack(message)])
         except zmq.ZMQError as error:
             if error.errno not in (zmq.EHOSTUNREACH, zmq.EAGAIN):
                 raise

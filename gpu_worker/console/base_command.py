@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from traitlets import Bool, Int, Unicode
-from traitlets.config import Application, catch_config_error
+from traitlets.config import Application, Configurable, catch_config_error
 
 from bulletin import __version__
 from bulletin.errors import BadConfig
@@ -18,6 +18,7 @@ from gpu_worker.config import Pool, PoolSettings
 from gpu_worker.descriptor_limit import raise_descriptor_limit
 from gpu_worker.engine_settings import CommandAgents, Scaling, SlurmAgents
 from gpu_worker.setting_owners import OF_AGENT, Process, require_obeyed
+from gpu_worker.unknown_settings import require_known, require_typed
 
 #: An agent that an engine started leaves when it has heard no broker for so long: nobody else would end it.
 _ALONE_S = 600.0
@@ -27,6 +28,7 @@ class Command(Application):
     """The base of all commands of a pool: reads its settings from the command line and a configuration file."""
 
     version = __version__
+    raise_config_file_errors = True
     #: The exit status, set by `start`.
     status = 0
     classes = [Pool, Scaling, SlurmAgents, CommandAgents]
@@ -60,11 +62,25 @@ class Command(Application):
         """Read the command line and the configuration file."""
         self.given = tuple(sys.argv[1:] if argv is None else argv)
         super().initialize(argv)
+        require_typed(self.cli_config, self._settable, [*self.aliases, *self.flags])
         if self.config_file:
             path = Path(self.config_file).absolute()
             if not path.exists():
                 raise BadConfig(f"There is no configuration file {path}.")
-            self.load_config_file(path.name, path=str(path.parent))
+            try:
+                self.load_config_file(path.name, path=str(path.parent))
+            except Exception as error:  # whatever somebody's file raises
+                line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+                raise BadConfig(
+                    f"{path}{line} cannot be read: {type(error).__name__}: {error}. Nothing was started: it would run "
+                    "with none of what the file sets."
+                ) from error
+            require_known(self.config, self._settable, str(path))
+
+    @property
+    def _settable(self) -> list[type[Configurable]]:
+        """What its settings may be of."""
+        return [type(self), *self.classes]
 
     def require_obeyed(self, process: Process, *, is_alone: bool = False) -> None:
         """Check that nothing was set that this process does not obey. Raises BadConfig.

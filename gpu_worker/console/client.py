@@ -17,9 +17,16 @@ from bulletin.wire.messages.own_cells import OwnReport
 
 _ANSWER_S = 10.0
 
+#: Where the pool of a host has its folder, by the docs and by `bulletin init` of root.
+SYSTEM_FOLDER = Path("/var/lib/bulletin")
 
-def find_pool(folder: Path, *, is_named: bool, environ: Mapping[str, str] = os.environ) -> keys.Connection:
-    """Find the pool in a folder. One that nobody named is the last choice, after the hub's and the environment's file.
+
+def find_pool(
+    folder: Path, *, is_named: bool, environ: Mapping[str, str] = os.environ, system_folder: Path = SYSTEM_FOLDER
+) -> keys.Connection:
+    """Find the pool in a folder. One that nobody named comes after the hub's and the environment's file.
+
+    Last is the folder where `bulletin init` has a hub's pool as root.
 
     Raises
     ------
@@ -36,6 +43,8 @@ def find_pool(folder: Path, *, is_named: bool, environ: Mapping[str, str] = os.e
             token=environ.get("JUPYTERHUB_API_TOKEN", ""),
         )
     path = Path(file).expanduser() if file and not is_named else folder / "connection.json"
+    if not is_named and not file and not path.exists() and system_folder.is_dir():
+        path = system_folder / "connection.json"
     try:
         return keys.read_private(path, keys.Connection)
     except FileNotFoundError:

@@ -13,7 +13,7 @@ import msgspec
 from bulletin import __version__
 from gpu_worker.agent import environment_owners
 from gpu_worker.doctor.diagnosis import Diagnosis
-from gpu_worker.doctor.file_owners import is_there
+from gpu_worker.doctor.file_owners import find_closed, is_there
 from gpu_worker.doctor.pool_setup import PoolSetup
 
 _TIMEOUT_S = 60.0
@@ -54,6 +54,8 @@ def check_environments(setup: PoolSetup, named: Collection[str]) -> Iterator[Dia
     pythons = dict.fromkeys(named) if named else dict.fromkeys(filter(None, (find_server_python(setup),)))
     seen: set[str] = set()
     queue = [(python, "") for python in pythons]
+    if setup.settings.isolation == "unix-user" and os.getuid() == 0:
+        yield from filter(None, map(_judge_reach, pythons))
     while queue:
         python, kernel = queue.pop(0)
         real = os.path.abspath(python)  # noqa: PTH100  a link of a virtual environment is not to be followed
@@ -113,6 +115,20 @@ def _find_changer(python: str) -> str:
         return environment_owners.find_changer(python, os.environ.get("PYTHONPATH", ""))
     except OSError as error:
         return f"it cannot be looked at ({error})"
+
+
+def _judge_reach(python: str) -> Diagnosis | None:
+    """Look whether all users come to an interpreter: a virtual environment's may lie in root's own folder."""
+    at = find_closed(Path(python))
+    if at is None:
+        return None
+    return Diagnosis(
+        check="python-closed",
+        what=f"The interpreter {python} lies behind {at}, where users of this host may not go.",
+        why="Servers run it as their users: no notebook starts.",
+        remedy="Make the environment with an interpreter that everybody may run, as /usr/bin/python3 is; or open that "
+        "folder to them: chmod o+x (and o+r for files).",
+    )
 
 
 def _judge(facts: EnvironmentFacts, where: str, *, is_kernel: bool) -> Iterator[Diagnosis]:

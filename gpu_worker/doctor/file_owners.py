@@ -45,3 +45,27 @@ def is_closed(path: Path) -> bool:
     except OSError:
         return False
     return path.is_dir() and not os.access(path, os.X_OK)
+
+
+def find_closed(path: Path) -> Path | None:
+    """Find what keeps others than its owner and group from running a program: a folder, link targets' too, or itself.
+
+    None where nothing does, and where something on the way is not there.
+    """
+    steps, looked_at = [path.absolute()], set[Path]()
+    while steps:
+        step = steps.pop()
+        if step in looked_at:
+            continue
+        looked_at.add(step)
+        try:
+            mode = step.lstat().st_mode
+        except OSError:
+            return None
+        if stat.S_ISLNK(mode):
+            steps.append(step.parent / step.readlink())
+        elif not mode & stat.S_IXOTH or (stat.S_ISREG(mode) and not mode & stat.S_IROTH):
+            return step
+        if step.parent != step:
+            steps.append(step.parent)
+    return None

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator
-from difflib import get_close_matches
 from pathlib import Path
 
 from traitlets.config import Config
@@ -10,13 +9,13 @@ from traitlets.config.loader import PyFileConfigLoader
 
 from bulletin.errors import BadConfig
 from gpu_worker.agent.environment_owners import describe_path
-from gpu_worker.config import Pool, account_name
+from gpu_worker.config import account_name
+from gpu_worker.console.base_command import Command
 from gpu_worker.doctor.diagnosis import Diagnosis
 from gpu_worker.doctor.file_owners import is_closed, is_there
 from gpu_worker.doctor.pool_setup import PoolSetup
+from gpu_worker.unknown_settings import find_unknown
 
-#: Sections of a configuration file of the pool.
-_SECTIONS = frozenset({"Pool", "Command", "Application"})
 #: Where the pages and units have it.
 USUAL_FILE = Path("/etc/bulletin/bulletin_config.py")
 
@@ -58,30 +57,20 @@ def read_config_file(path: Path) -> tuple[Config, list[Diagnosis]]:
             Diagnosis(
                 check="config-broken",
                 what=f"{path}{line} cannot be read: {type(error).__name__}: {error}.",
-                why="The pool would run with none of what it sets.",
+                why="No program of the pool starts with it: it would have none of what the file sets.",
                 remedy="Correct the file.",
             )
         ]
 
 
 def check_words(config: Config, path: Path) -> Iterator[Diagnosis]:
-    """Look for settings that nothing obeys: a word that is none, or of a section that is none."""
-    for section in sorted(set(config) - _SECTIONS):
-        near = get_close_matches(section, _SECTIONS, n=1)
+    """Look for settings that are none: a word that is none, or of a section that is none."""
+    for unknown in find_unknown(config, Command.classes):
         yield Diagnosis(
-            check="config-section",
-            what=f"{path} sets c.{section}, which no program of the pool reads.",
-            why="What stands there has no effect.",
-            remedy=f"Write c.{near[0]} for it." if near else "Write c.Pool, or take it out.",
-        )
-    known = Pool.class_trait_names(config=True)
-    for name in sorted(set(config.Pool) - set(known)):
-        near = get_close_matches(name, known, n=1)
-        yield Diagnosis(
-            check="config-word",
-            what=f"{path} sets c.Pool.{name}, which is no setting.",
-            why="It has no effect, and nothing else says so than a line of the log.",
-            remedy=f"Write c.Pool.{near[0]}." if near else "The settings stand in docs/reference/settings.md.",
+            check="config-word" if unknown.name else "config-section",
+            what=f"{path} sets {unknown.describe()}, which is no setting.",
+            why="No program of the pool starts with it: what it was to do would not be done.",
+            remedy=f"Write {unknown.meant()}." if unknown.near else "The settings stand in docs/reference/settings.md.",
         )
 
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import msgspec
 import xxhash
 
+from bulletin.file_names import is_text
 from bulletin.wire.messages import FileVersion, FolderEntry
 from gpu_worker.executor.leased_files import LeasedFiles
 
@@ -59,6 +60,8 @@ class FolderChanges(NamedTuple):
     links: dict[str, str]
     removed_files: dict[str, FileVersion]
     removed_folders: list[str]
+    #: What was removed for a folder, or for what is none: to be gone before that is made.
+    in_the_way: set[str]
 
 
 class FolderMirror:
@@ -242,11 +245,14 @@ class FolderMirror:
 
     def changes(self) -> FolderChanges:
         """Find what cells have changed since it was the same as in the notebook."""
-        found = FolderChanges([], {}, {}, {}, [])
+        found = FolderChanges([], {}, {}, {}, [], set())
         here: set[str] = set()
         self._unread = [f"{path}/" for path, problem in self.folders.items() if problem]
         for path, entry, facts in self._scan("", self.here):
-            here.add(path)
+            if self._is_in_the_way(path, is_folder=stat.S_ISDIR(facts.st_mode)):
+                found.in_the_way.add(path)
+            else:
+                here.add(path)
             if entry.is_symlink():
                 target = str(Path(entry.path).readlink())
                 if self._links.get(path) != target:
@@ -259,10 +265,21 @@ class FolderMirror:
         unread = tuple(self._unread)  # nobody knows what is gone of it
         gone = [path for path in (*self.files, *self._links, *self.folders) if path not in here]
         gone = [path for path in gone if not path.startswith(unread)]
+        replaced = tuple(f"{path}/" for path in found.in_the_way)
+        found.in_the_way.update(path for path in gone if path.startswith(replaced))
         found.removed_files.update({path: self.files[path].there for path in gone if path in self.files})
         found.removed_files.update({path: LINK for path in gone if path in self._links})
         found.removed_folders.extend(sorted((path for path in gone if path in self.folders), reverse=True))
         return found
+
+    def _is_in_the_way(self, path: str, *, is_folder: bool) -> bool:
+        """Tell whether the notebook has a folder where there is none here, or no folder where there is one."""
+        return path in self.files or path in self._links if is_folder else path in self.folders
+
+    def version_there(self, path: str) -> FileVersion | None:
+        """Return the version of the file or link that the notebook has under a name; None if it has none."""
+        file = self.files.get(path)
+        return file.there if file is not None else LINK if path in self._links else None
 
     def _scan(self, path: str, folder: Path) -> Iterator[tuple[str, os.DirEntry[str], os.stat_result]]:
         """Walk through what is here, folders before what is in them. Folders that cannot be read are noted."""
@@ -274,7 +291,7 @@ class FolderMirror:
             return
         for entry in entries:
             name = f"{path}{entry.name}"
-            if entry.name in _LEFT_OUT or entry.name.startswith(_OWN_PREFIX) or not entry.name.isprintable():
+            if entry.name in _LEFT_OUT or entry.name.startswith(_OWN_PREFIX) or not is_text(entry.name):
                 continue
             try:
                 facts = entry.stat(follow_symlinks=False)
@@ -312,9 +329,7 @@ class FolderMirror:
 
     def note_stored(self, path: str, now: Signature, mode: int, digest: str, version: FileVersion) -> None:
         """Take note that the notebook has a file as it was then."""
-        old = self.files.get(path)
-        if old is not None and old.descriptor >= 0:
-            self._let_go(old)
+        self.note_removed(path)
         self.files[path] = MirroredFile(version, mode, now.inode, -1, now, digest)
         self.failed.pop(path, None)
 
@@ -328,6 +343,7 @@ class FolderMirror:
 
     def note_made(self, path: str, target: str | None) -> None:
         """Take note that the notebook has a folder, or a link that leads to `target`."""
+        self.note_removed(path)
         if target is None:
             self.folders[path] = ""
         else:

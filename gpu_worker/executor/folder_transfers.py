@@ -3,7 +3,7 @@
 import os
 import posixpath
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 import xxhash
@@ -107,8 +107,17 @@ class FolderTransfers:
             if to_come is not None:  # the cell has given it another name, without having opened it
                 self._fetch_all(mirror, [to_come[0]], None)
                 changes.files[path] = signature_of(mirror.path(path).lstat())
+        first = changes.in_the_way
+        self._remove(
+            mirror,
+            {path: base for path, base in changes.removed_files.items() if path in first},
+            [path for path in changes.removed_folders if path in first],
+        )
         jobs = [self._change(mirror, "make-folder", path) for path in changes.folders]
-        jobs += [self._change(mirror, "make-link", path, target=target) for path, target in changes.links.items()]
+        jobs += [
+            self._change(mirror, "make-link", path, mirror.version_there(path), target)
+            for path, target in changes.links.items()
+        ]
         for job in jobs:  # a folder before what is in it
             self._requests.run([job], PATIENCE_S)
         uploads = [_FileReturn(self, mirror, path, now) for path, now in changes.files.items()]
@@ -116,9 +125,18 @@ class FolderTransfers:
             some = uploads[start : start + _AT_ONCE]
             self._requests.run((job for upload in some for job in upload.jobs()), PATIENCE_S)
             self._requests.run([job for upload in some for job in upload.last_jobs()], PATIENCE_S)
-        removed = [self._change(mirror, "remove-file", path, base) for path, base in changes.removed_files.items()]
-        self._requests.run(removed, PATIENCE_S)
-        for path in changes.removed_folders:
+        self._remove(
+            mirror,
+            {path: base for path, base in changes.removed_files.items() if path not in first},
+            [path for path in changes.removed_folders if path not in first],
+        )
+
+    def _remove(self, mirror: FolderMirror, files: Mapping[str, FileVersion], folders: Iterable[str]) -> None:
+        """Remove files and links, and folders in their order."""
+        self._requests.run(
+            [self._change(mirror, "remove-file", path, base) for path, base in files.items()], PATIENCE_S
+        )
+        for path in folders:
             self._requests.run([self._change(mirror, "remove-folder", path)], PATIENCE_S)
 
     def _change(
@@ -207,8 +225,7 @@ class _FileReturn:
 
     def __init__(self, transfers: FolderTransfers, mirror: FolderMirror, path: str, now: Signature) -> None:
         self._transfers, self._mirror, self._path, self._now = transfers, mirror, path, now
-        known = mirror.files.get(path)
-        self._base = known.there if known is not None else None
+        self._base = mirror.version_there(path)
         self._mode = 0o644
         self._digest = xxhash.xxh3_128()
         self._last: tuple[int, bytes] | None = None

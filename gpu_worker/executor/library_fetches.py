@@ -55,6 +55,8 @@ class LibraryFetches:
     def _gather(self, module: str) -> list[Library]:
         """Gather what is to come for a module; nothing where it cannot, and then `problems` says why."""
         found = {one.name: one for one in self._ask(FindLibrary(number=0, module=module, platform=platform()))}
+        if not found:
+            self.problems[module] = "no library that is installed there names it among its files"
         waiting = [name for one in found.values() for name in one.requires]
         while waiting and len(found) <= _MOST_LIBRARIES:
             name = waiting.pop()
@@ -115,7 +117,7 @@ def _parts(library: Library, folder: Path) -> Iterator[Job]:
     for file in library.files:
         target = folder.joinpath(*_steps(file.path))
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.touch(exist_ok=False)
+        target.touch(0o777 if file.is_program else 0o666, exist_ok=False)
         for offset in range(0, file.size, PART_BYTES):
             yield _part(library.name, file, offset, target)
 

@@ -37,7 +37,13 @@ class _TomlEditor:
         braces = next((pair for pair in self._pairs if pair.path == table), None)
         if braces is not None:
             return self._into_braces(braces, _line(path[-1:], value))
-        dotted = [one for one in self._pairs if one.path[: len(table)] == table and not one.is_inline]
+        dotted = [
+            one
+            for one in self._pairs
+            if one.path[: len(table)] == table
+            and not one.is_inline
+            and len(self._sections[one.section].path) < len(table)
+        ]
         if dotted:
             last = dotted[-1]
             inside = self._sections[last.section].path

@@ -20,6 +20,7 @@ from gpu_worker.simulator.simulated_nodes import Delays, NodeFault
 from gpu_worker.simulator.simulated_pool import divide_gpus
 from gpu_worker.simulator.variations import with_long_cells
 from gpu_worker.simulator.workloads import WORKLOADS, generate
+from gpu_worker.unknown_settings import require_typed
 
 
 class SimulateCommand(Application):
@@ -118,6 +119,7 @@ class SimulateCommand(Application):
     def initialize(self, argv: list[str] | None = None) -> None:
         """Read the command line."""
         super().initialize(argv)
+        require_typed(self.cli_config, [type(self)], [*self.aliases, *self.flags])
 
     def start(self) -> None:
         """Simulate, or play a journal again, and print. `status` is 1 where a promise of the journal did not hold."""

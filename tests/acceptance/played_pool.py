@@ -44,8 +44,8 @@ c.JupyterHub.load_groups = {{
 }}
 c.JupyterHub.services.append({{"name": "test", "api_token": os.environ["BULLETIN_TEST_TOKEN"]}})
 c.JupyterHub.load_roles += [
-    {{"name": "test", "services": ["test"], "scopes": ["admin:users", "admin:servers", "tokens", "access:servers",
-        "access:services", "shutdown"]}},
+    {{"name": "test", "services": ["test"], "scopes": ["admin:users", "admin:groups", "admin:servers", "tokens",
+        "access:servers", "access:services", "shutdown"]}},
     {{"name": "lead-ml", "users": ["liz"], "scopes": ["custom:bulletin:lead!group=ml"]}},
 ]
 Path({folder!r}, "hub_api").write_text(c.JupyterHub.hub_bind_url + "/hub/api")

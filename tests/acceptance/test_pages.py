@@ -218,6 +218,35 @@ def test_an_outsider_is_refused_on_every_page_and_by_the_api(played: tuple[Hub, 
             assert answer.status == 403, name
 
 
+def test_who_is_logged_out_meanwhile_reads_that_and_comes_back_to_the_page(played: tuple[Hub, PlayedPool]) -> None:
+    hub, _ = played
+    with logged_in(hub, "bob", is_refused=True) as page:
+        open_page(hub, page, "me")
+        page.context.clear_cookies()
+        expect(page.get_by_role("alert").first).to_contain_text("You are logged out.")
+        expect(page.locator("#app")).not_to_contain_text("ablation")
+        page.get_by_role("link", name="Log in again").first.click()
+        page.fill("#username_input", "bob")
+        page.fill("#password_input", (hub.run / "password").read_text())
+        page.click("#login_submit")
+        expect(page.locator("#app")).to_contain_text("ablation")
+        expect(page).to_have_url(f"{hub.address}/services/bulletin/me")
+
+
+def test_names_as_long_as_they_may_be_fit_a_phone(played: tuple[Hub, PlayedPool]) -> None:
+    hub, _ = played
+    name, project = "x" * 100, "p" * 120
+    hub.make_user(name)
+    hub.api("POST", f"/groups/{project}")
+    for group in (project, "guests"):
+        hub.api("POST", f"/groups/{group}/users", {"users": [name]})
+    with logged_in(hub, name, "phone") as page:
+        for shown in PAGES:
+            open_page(hub, page, shown)
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{shown} is wider"
+        expect(page.locator("select option", has_text=project)).to_have_count(1)
+
+
 def test_what_another_site_has_a_browser_send_changes_nothing(played: tuple[Hub, PlayedPool]) -> None:
     hub, _ = played
     with logged_in(hub, "ada", is_refused=True) as page:

@@ -20,5 +20,6 @@ def test_each_package_has_its_version_and_hashes_and_nothing_says_where_it_is_fr
 
 
 def test_nothing_is_installed_whose_hash_is_another() -> None:
-    (line,) = [line for line in (ROOT / "make.py").read_text().splitlines() if '"-r", wanted' in line]
+    installs = (ROOT / "making" / "python_environments.py").read_text()
+    (line,) = [line for line in installs.splitlines() if '"-r", wanted' in line]
     assert "--require-hashes" in line

@@ -162,7 +162,7 @@ def test_a_configuration_file_is_not_read_or_says_what_nothing_obeys(folder: Pat
     assert f'pool_args=["--config", "{config}"]' in examined.says("config-unread")
     examined = examine("--folder", folder, SHARED, "--config", config)
     assert "Write c.Pool.isolation." in examined.says("config-word")
-    assert "Write c.Pool for it." in examined.says("config-section")
+    assert "Write c.Pool." in examined.says("config-section")
     config.write_text("c.Pool.slots = = 2\n")
     assert f"{config}, line 1 cannot be read: SyntaxError" in examine(
         "--folder", folder, SHARED, "--config", config

@@ -83,7 +83,8 @@ def test_a_module_that_only_the_notebook_has_is_named_with_the_node_and_the_reme
     assert output.error["ename"] == "ModuleNotFoundError"
     said = output.stream("stderr")
     assert "The pool's environment on " in said
-    assert "has no only_here; the notebook has 5.0. Install it there, or use an environment of the pool" in said
+    assert "has no only_here; the notebook has 5.0, and it does not follow the cell: no library that is" in said
+    assert "Install it there, or use an environment of the pool" in said
 
 
 def test_an_empty_cell_says_nothing_of_environments(notebook: Notebook) -> None:

@@ -207,6 +207,87 @@ def test_what_a_cell_writes_and_removes_is_so_in_the_notebooks_folder(notebook: 
     assert (folder / "kept.txt").read_text() == "kept"
 
 
+KINDS = {
+    "file": "with open('thing', 'w') as f: f.write('of the file')",
+    "folder": "os.mkdir('thing'); open('thing/in', 'w').write('in the folder'); os.mkdir('thing/deep')",
+    "link": "os.symlink('kept.txt', 'thing')",
+    "other link": "os.symlink('nowhere', 'thing')",
+}
+LOOK = (
+    "import os\nprint(os.path.islink('thing') and os.readlink('thing'), os.path.isdir('thing') and "
+    "sorted(os.listdir('thing')), os.path.isfile('thing') and open('thing').read())"
+)
+
+
+@pytest.mark.parametrize("after", KINDS)
+@pytest.mark.parametrize("before", KINDS)
+def test_what_takes_the_place_of_something_else_does_so_in_the_notebook(
+    notebook: Notebook, folder: Path, before: str, after: str
+) -> None:
+    (folder / "kept.txt").write_text("kept")
+    made = notebook.run(f"import os\n{KINDS[before]}")
+    assert made.error is None, made.shown
+    remove = "import shutil\nshutil.rmtree('thing')" if before == "folder" else "os.remove('thing')"
+    output = gpu(notebook, f"{remove}\n{KINDS[after]}\n{LOOK}")
+    there = output.stream().splitlines()[-1]
+    assert output.stream("stderr") == ""
+    assert notebook.run(LOOK).stream().splitlines()[-1] == there
+    assert gpu(notebook, LOOK).stream().splitlines()[-1] == there, "nor is it taken back with the next cell"
+    assert (folder / "kept.txt").read_text() == "kept"
+
+
+def test_a_link_to_the_latest_run_is_moved_by_each_cell(notebook: Notebook, folder: Path) -> None:
+    for run in ("run-1", "run-2", "run-3"):
+        gpu(
+            notebook,
+            f"import os\nos.mkdir('{run}')\nos.symlink('{run}', 'new')\nos.replace('new', 'latest')\n"
+            "open('latest/metrics.csv', 'w').write('1')",
+        )
+        assert str((folder / "latest").readlink()) == run
+    assert (folder / "run-3" / "metrics.csv").read_text() == "1"
+
+
+def test_what_the_notebook_has_put_in_the_place_of_a_link_meanwhile_is_kept(notebook: Notebook, folder: Path) -> None:
+    (folder / "latest").symlink_to("old")
+    go = Path("/dev/shm/bulletin-go")
+
+    def change() -> None:
+        (folder / "latest").unlink()
+        (folder / "latest").write_text("the notebook's own")
+        go.touch()
+
+    output = notebook.run_until(
+        "%%gpu\nimport os, time\nos.remove('latest'); os.symlink('new', 'latest')\nprint('linked', flush=True)\n"
+        "while not os.path.exists('/dev/shm/bulletin-go'): time.sleep(0.05)",
+        "linked",
+        change,
+    )
+    go.unlink()
+    assert (folder / "latest").read_text() == "the notebook's own"
+    assert "latest was changed in the notebook, and is kept though the cell made it a link." in output.shown
+
+
+#: As macOS names its pictures of the screen, an emoji of several characters, a space of the full width, hidden signs.
+NAMES = [
+    "at 9.41.00\u202fAM.txt",
+    "\U0001f468\u200d\U0001f469\u200d\U0001f467.txt",
+    "日本\u3000語.txt",
+    "so\u00adft\u00a0.txt",
+]
+
+
+@pytest.mark.parametrize("name", NAMES, ids=ascii)
+def test_files_of_any_name_that_is_text_follow_both_ways(notebook: Notebook, folder: Path, name: str) -> None:
+    (folder / name).write_text("here")
+    output = gpu(
+        notebook,
+        f"name = {name!r}\nprint(open(name).read())\n"
+        "open('made ' + name, 'w').write('there')\nopen(name, 'a').write('+')",
+    )
+    assert output.stream() == "here\n"
+    assert ((folder / name).read_text(), (folder / f"made {name}").read_text()) == ("here+", "there")
+
+
 def test_a_plan_says_which_files_would_travel(notebook: Notebook, folder: Path) -> None:
     (folder / "data.csv").write_text("x" * 5000)
     (folder / "second.csv").write_text("x" * 7000)

@@ -57,14 +57,31 @@ def pool(tmp_path_factory: pytest.TempPathFactory, site: Path, scratch: Path) ->
     assert list(scratch.iterdir()) == [], "no library of a notebook stays on the node"
 
 
-@pytest.fixture
-def notebook(pool: PoolProcess, site: Path, tmp_path: Path) -> Iterator[Notebook]:
-    for path in site.iterdir():
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+def open_on(pool: PoolProcess, site: Path, folder: Path) -> Notebook:
     environ = {"BULLETIN_CONNECTION_FILE": str(pool.folder / "connection.json"), "PYTHONPATH": str(site)}
-    opened = Notebook(environ, tmp_path)
+    return Notebook(environ, folder)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The notebook's."""
+    return tmp_path_factory.mktemp("course")
+
+
+@pytest.fixture(scope="module")
+def opened(pool: PoolProcess, site: Path, folder: Path) -> Iterator[Notebook]:
+    opened = open_on(pool, site, folder)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def notebook(opened: Notebook, site: Path, folder: Path) -> Notebook:
+    """One whose session is new and which has no library yet. Its modules stay: each test has names of its own."""
+    for path in (*site.iterdir(), *folder.iterdir()):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    opened.run("%gpu reset\n%config BulletinMagics.library_mb = 200")
+    return opened
 
 
 def test_a_library_comes_with_what_it_needs_and_what_it_makes_goes_back(notebook: Notebook, site: Path) -> None:
@@ -122,6 +139,114 @@ def test_what_pip_installs_in_the_notebook_is_there_in_the_next_cell(
     output = notebook.run("%%gpu\nimport fresh\nprint(fresh.say())")
     assert output.error is None, output.shown
     assert output.stream("stdout") == "fresh\n"
+
+
+def test_an_import_in_a_function_of_the_notebook_is_found_also_after_it_failed(notebook: Notebook, site: Path) -> None:
+    notebook.run("def late():\n    import later\n    return later.X")
+    failed = notebook.run("%%gpu\nlate()")
+    assert failed.error is not None
+    install(site, files_of("later", "1.0", later="X = 5\n"))
+    output = notebook.run("%%gpu\nprint(late())")
+    assert output.error is None, output.shown
+    assert output.stream() == "5\n"
+
+
+def test_what_modules_beside_the_notebook_import_comes_with_them(notebook: Notebook, site: Path, folder: Path) -> None:
+    install(site, files_of("at-once", "1.0", at_once="X = 1\n"))
+    install(site, files_of("in-time", "1.0", in_time="X = 2\n"))
+    (folder / "helper.py").write_text(
+        "import at_once\nfrom helper_of_helper import late\n\ndef now():\n    return at_once.X\n"
+    )
+    (folder / "helper_of_helper.py").write_text("def late():\n    import in_time\n    return in_time.X\n")
+    output = notebook.run("%%gpu\nimport helper\nprint(helper.now(), helper.late())")
+    assert output.error is None, output.shown
+    notebook.run("import helper\n%gpu reset")
+    again = notebook.run("%%gpu\nprint(helper.now(), helper.late())")
+    assert again.error is None, again.shown
+    assert (output.stream(), again.stream()) == ("1 2\n", "1 2\n")
+
+
+def test_a_value_inside_others_brings_its_library(notebook: Notebook, site: Path) -> None:
+    install(site, files_of("crates", "1.0", crates="class Crate:\n    def __init__(self, n): self.n = n\n"))
+    notebook.run("from crates import Crate\nshelves = {'left': [Crate(3)]}")
+    output = notebook.run("%%gpu\nprint(shelves['left'][0].n)")
+    assert output.error is None, output.shown
+    assert output.stream() == "3\n"
+
+
+def test_extras_that_a_library_asks_of_another_come_too(notebook: Notebook, site: Path) -> None:
+    install(site, files_of("server", "1.0", ("base[fast]>=1; python_version > '3'",), server="import base, turbo\n"))
+    install(site, files_of("base", "1.0", ("turbo; extra == 'fast'", "other; extra == 'slow'"), base="X = 1\n"))
+    install(site, files_of("turbo", "1.0", ("base[fast]",), turbo="X = 1\n"))
+    install(site, files_of("other", "1.0", other="X = 1\n"))
+    output = notebook.run("%%gpu\nimport server\nprint(server.turbo.X)")
+    assert output.error is None, output.shown
+    assert "other 1.0" not in output.stream("stderr")
+
+
+def test_programs_and_data_of_a_library_are_there_as_they_were_installed(notebook: Notebook, site: Path) -> None:
+    source = (
+        "from importlib import resources\nimport subprocess\nfrom pathlib import Path\n"
+        "def text(): return resources.files('outfit').joinpath('data/ä b.txt').read_text()\n"
+        "def program(): return subprocess.check_output([Path(__file__).parent / 'bin' / 'tool'], text=True).strip()\n"
+    )
+    files = files_of("outfit", "1.0", **{"outfit/__init__": source})
+    info = "outfit-1.0.dist-info"
+    files |= {"outfit/data/ä b.txt": "text", "outfit/bin/tool": "#!/bin/sh\necho ran\n"}
+    files[f"{info}/entry_points.txt"] = "[fits]\none = outfit:text\n"
+    files[f"{info}/RECORD"] += "outfit/data/ä b.txt,,\noutfit/bin/tool,,\n../../../bin/outfit,,\n"
+    files[f"{info}/RECORD"] += f"{info}/entry_points.txt,,\n"
+    install(site, files)
+    (site / "outfit" / "bin" / "tool").chmod(0o755)
+    output = notebook.run(
+        "%%gpu\nimport outfit\nfrom importlib.metadata import entry_points\n"
+        "(one,) = entry_points(group='fits')\nprint(outfit.text(), outfit.program(), one.load()())"
+    )
+    assert output.error is None, output.shown
+    assert output.stream() == "text ran text\n"
+
+
+def test_each_notebook_has_the_version_that_it_had_when_its_session_began(
+    notebook: Notebook, pool: PoolProcess, site: Path, tmp_path: Path
+) -> None:
+    cell = "%%gpu\nimport moving\nprint(moving.X)"
+    install(site, files_of("moving", "1.0", moving="X = 1\n"))
+    assert notebook.run(cell).stream() == "1\n"
+    shutil.rmtree(site / "moving-1.0.dist-info")
+    install(site, files_of("moving", "2.0", moving="X = 2 + 0\n"))
+    other = open_on(pool, site, tmp_path)
+    try:
+        assert other.run(cell).stream() == "2\n"
+        assert notebook.run(cell).stream() == "1\n"
+    finally:
+        other.close()
+    notebook.run("%gpu reset")
+    assert notebook.run(cell).stream() == "2\n"
+
+
+def test_one_that_was_too_large_comes_once_it_may(notebook: Notebook, site: Path) -> None:
+    install(site, files_of("medium", "1.0", medium="X = 1\n" + "#" * 3_000_000))
+    notebook.run("%config BulletinMagics.library_mb = 2")
+    assert "at most 2 MB" in notebook.run("%%gpu\nimport medium").stream("stderr")
+    notebook.run("%config BulletinMagics.library_mb = 4")
+    output = notebook.run("%%gpu\nimport medium\nprint(medium.X)")
+    assert output.error is None, output.shown
+    assert output.stream() == "1\n"
+
+
+def test_why_one_does_not_come_is_said_also_where_nothing_lists_it(
+    notebook: Notebook, site: Path, tmp_path: Path
+) -> None:
+    install(site, {"copied_by_hand.py": "X = 1\n"})
+    said = notebook.run("%%gpu\nimport copied_by_hand").stream("stderr")
+    assert "it does not follow the cell: no library that is installed there names it among its files" in said
+    install(site, files_of("linked", "1.0", linked=""))
+    (tmp_path / "linked.py").write_text("X = 1\n")
+    (site / "linked.py").unlink()
+    (site / "linked.py").symlink_to(tmp_path / "linked.py")
+    said = notebook.run("%%gpu\nimport linked").stream("stderr")
+    assert "it does not follow the cell: its files are links to others, and links are not followed" in said
+    assert "comes from the notebook" not in said
 
 
 def test_one_that_is_too_large_stays_and_says_why(notebook: Notebook, site: Path) -> None:

@@ -495,6 +495,29 @@ def test_old_functions_have_the_new_code_after_an_autoreload(
     assert book.gpu("import app\napp.run()") == book.local("app.run()") == there
 
 
+def test_an_autoreload_that_patches_functions_in_place_is_seen_there(book: Book) -> None:
+    from IPython.extensions.deduperreload.deduperreload import DeduperReloader
+
+    book.write("lib.py", "class C:\n    def m(self): return 1\ndef f(): return 1\n")
+    book.write("app.py", "from lib import f, C\nmade = C()\ndef run(): return f(), made.m(), C().m()\n")
+    book.local("import app, lib")
+    assert book.gpu("import app\napp.run()") == (1, 1, 1)
+    reloader = DeduperReloader()
+    reloader.source_by_modname["lib"] = (book.folder / "lib.py").read_text()
+    for text, there in (
+        ("class C:\n    def m(self): return 22\ndef f(): return 22\n", (22, 22, 22)),
+        ("class C:\n    def m(self): return 333\ndef f(): return 22\ndef g(): return 4\n", (22, 333, 333)),
+    ):
+        book.write("lib.py", text)
+        module = sys.modules["lib"]
+        spec = module.__spec__
+        assert reloader.maybe_reload_module(module)
+        assert module.__spec__ is spec
+        book.modules.observe()
+        assert book.gpu("import app\napp.run()") == book.local("app.run()") == there
+    assert book.gpu("import lib\nlib.g()") == 4
+
+
 def test_a_module_that_only_runs_in_the_notebook_raises_where_it_is_imported(book: Book) -> None:
     data = book.write("data.txt", "1")
     book.write("reads.py", "import pathlib\nx = pathlib.Path(__file__).with_name('data.txt').read_text()\n")

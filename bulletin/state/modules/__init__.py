@@ -5,7 +5,8 @@ The notebook calls `observe` after each cell, `out` before a %%gpu cell, and `fo
 
 A module is the user's own unless it is built in, of the standard library, below `site-packages` or `dist-packages`, or
 Bulletin's. So is an editable install. The truth is the module as the notebook has loaded it: an edited file changes
-nothing until the notebook, or a %%gpu cell, reloads it; then both sides run the file as it was when the cell was sent.
+nothing until the notebook (by itself or by `%autoreload`) or a %%gpu cell reloads it; then both sides run the file as
+it was when the cell was sent.
 
 What does not travel: data files beside modules, compiled modules (`import` says so), modules that only computed names
 lead to (unless their package is small), and globals that are neither atoms nor plain containers of atoms. Processes
@@ -30,6 +31,7 @@ __all__ = [
     "follow",
     "imports_of",
     "imports_of_cell",
+    "imports_through",
     "keep",
     "observe",
     "out",
@@ -40,5 +42,6 @@ __all__ = [
 
 _notebook, _executor = NotebookModules(), ExecutorModules()
 observe, out, keep = _notebook.observe, _notebook.out, _notebook.keep
+imports_through = _notebook.imports_through
 follow, apply = _notebook.follow, _notebook.apply
 settle, snapshot, changed_since = _executor.settle, _executor.snapshot, _executor.changed_since

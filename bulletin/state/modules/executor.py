@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import linecache
 import sys
+import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.abc import ExecutionLoader, Loader, MetaPathFinder
@@ -16,6 +17,7 @@ from typing import Any
 from bulletin.cpython.import_system import as_import_machinery
 from bulletin.state.modules import attributes, sources
 from bulletin.state.modules.attributes import GlobalChange
+from bulletin.state.modules.patches import definitions_of
 from bulletin.state.modules.shipment import Changes, ModuleEntry, ModuleLoad, Shipment, new_id, unnoticed
 
 
@@ -48,6 +50,8 @@ class ExecutorModules:
         self._runs: dict[str, _Run] = {}
         self._owed: set[str] = set()  # to be run next as the notebook has run them
         self._pending: dict[str, GlobalChange] = {}  # for modules that are not loaded here yet
+        #: Functions and classes of each module from before `%autoreload` was at work, for whoever holds on to them.
+        self._older: dict[str, list[dict[str, weakref.ref[FunctionType | type]]]] = {}
         self._finders = _Finder(self), _Compiled(self)
 
     def settle(self, shipment: Shipment) -> list[str]:
@@ -125,14 +129,17 @@ class ExecutorModules:
 
     def _run_again(self, name: str, entry: ModuleEntry) -> None:
         module = sys.modules.get(name)
-        old = dict(attributes.namespace(module)) if module is not None else {}
+        if module is not None and entry.is_patched:
+            older = [one for one in self._older.get(name, ()) if any(held() is not None for held in one.values())]
+            self._older[name] = [*older, definitions_of(module)]
         try:
             if module is None:
                 importlib.import_module(name)
             elif name in self._owed:  # not while another of these was imported
                 importlib.reload(module)
                 if entry.is_patched:
-                    _patch(old, attributes.namespace(module))
+                    for held in self._older[name]:
+                        _patch({key: old() for key, old in held.items()}, attributes.namespace(module))
         except (Exception, SystemExit):  # noqa: BLE001  the cell's own import will raise it
             self._drop(name)
             self._owed.add(name)

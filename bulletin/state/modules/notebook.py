@@ -3,17 +3,17 @@
 import importlib
 import sys
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
 from importlib.machinery import ModuleSpec
-from types import FunctionType, ModuleType
+from types import ModuleType
 
 from bulletin.cpython.import_system import is_being_imported
 from bulletin.errors import ModulesTooLarge
 from bulletin.state.modules import attributes, sources
 from bulletin.state.modules.attributes import GlobalChange
-from bulletin.state.modules.patches import definitions_of, is_patched
+from bulletin.state.modules.loaded_module import LoadedModule
+from bulletin.state.modules.patches import codes_of, definitions_of, is_patched
 from bulletin.state.modules.shipment import (
     Changes,
     Known,
@@ -23,36 +23,17 @@ from bulletin.state.modules.shipment import (
     new_id,
     unnoticed,
 )
-from bulletin.state.modules.sources import Search, Source, SourceLocation
+from bulletin.state.modules.sources import Search, SourceLocation
 
 #: Of all sources that a cell needs.
 MAX_SOURCES_BYTES = 20_000_000
-
-
-@dataclass
-class _Loaded:
-    """A module of the user's as it was when it was first seen after it was loaded."""
-
-    spec: ModuleSpec
-    module: weakref.ref[ModuleType]
-    location: SourceLocation
-    source: Source | None
-    load: ModuleLoad
-    seen: attributes.State
-    is_patched: bool
-    definitions: Mapping[str, weakref.ref[FunctionType | type]]
-
-    @cached_property
-    def base(self) -> attributes.State:
-        """Work out the globals that importing the module there gives."""
-        return attributes.after_import(self.source and self.source.text, self.seen)
 
 
 class NotebookModules:
     """Owns what is remembered of the modules of this process. One for a process."""
 
     def __init__(self) -> None:
-        self._loaded: dict[str, _Loaded] = {}
+        self._loaded: dict[str, LoadedModule] = {}
         self._looked: dict[str, ModuleSpec | None] = {}  # every name in sys.modules, and what was there
         self._last = _NOTHING
 
@@ -64,6 +45,11 @@ class NotebookModules:
         """
         if self._last != _extent() or not all(map(self._is_as_looked, self._loaded)):
             self._look()
+        for loaded in [one for one in self._loaded.values() if one.is_patched_in_place]:
+            module = loaded.module()
+            if module is not None:
+                self._remember(module, loaded.location)
+                self._loaded[loaded.location.name].is_patched = True
 
     def _is_as_looked(self, name: str) -> bool:
         return sources.spec_in(sys.modules.get(name)) is self._looked.get(name)
@@ -94,7 +80,7 @@ class NotebookModules:
         source = None if location.file is None or location.is_compiled else sources.source_of(location.file)
         spec = sources.spec_in(module)
         assert spec is not None
-        self._loaded[location.name] = _Loaded(
+        self._loaded[location.name] = LoadedModule(
             spec=spec,
             module=weakref.ref(module),
             location=location,
@@ -103,6 +89,7 @@ class NotebookModules:
             seen=attributes.read(module),
             is_patched=before is not None and is_patched(before.definitions, attributes.namespace(module)),
             definitions=definitions_of(module),
+            codes=codes_of(module),
         )
 
     def out(
@@ -143,7 +130,7 @@ class NotebookModules:
         self.observe()
         if not all(map(self._is_as_looked, (*imports, *used))):  # one was put in the place of another
             self._look()
-        if reached is not None and not imports and self._is_as_sent(known) and not _reach(reached, known):
+        if reached is not None and not imports and self._is_as_sent(known) and not known.has_any(reached):
             return Shipment(known.table, None, {}, (), {}), known
         entries, texts = self._entries(imports)
         if entries == known.entries:
@@ -151,7 +138,7 @@ class NotebookModules:
         else:
             table, sent = new_id(), entries
         wanted = tuple(
-            name for name in dict.fromkeys(_with_parents(imports)) if name in self._loaded or _is_inside(name)
+            name for name in dict.fromkeys(sources.with_parents(imports)) if name in self._loaded or _is_inside(name)
         )
         states, changed = self._attributes(known)
         shipment = Shipment(
@@ -236,7 +223,7 @@ class NotebookModules:
         """Add a module and the packages that it is in, unless it was asked for before."""
         if name not in asked:
             asked.add(name)
-            for inside in _with_parents([name]):
+            for inside in sources.with_parents([name]):
                 self._add(search.location(inside), locations, rest)
 
     def _add(
@@ -253,6 +240,23 @@ class NotebookModules:
         source = loaded.source if loaded is not None else sources.source_of(location.file)
         package = location.name if location.folders is not None else location.name.rpartition(".")[0]
         return () if source is None else sources.imports_of(source.text, package)
+
+    def imports_through(self, names: Iterable[str], known: Known) -> set[str]:
+        """Return these full names of modules, and all that the process's own modules among them import in their turn.
+
+        `known` has the own modules that the cell may reach: what `out` returned.
+        """
+        found: set[str] = set()
+        rest = list(sources.with_parents(names))
+        while rest:
+            name = rest.pop()
+            if name in found:
+                continue
+            found.add(name)
+            entry = known.entries.get(name)
+            if entry is not None:
+                rest += sources.with_parents(self._imports_of(SourceLocation(name, entry.file, entry.folders)))
+        return found
 
     def _attributes(
         self, known: Known
@@ -278,7 +282,7 @@ class NotebookModules:
 
         Modules that `follow` imports for the first time stay imported.
         """
-        kept: list[tuple[str, ModuleType, dict[str, object], _Loaded | None, ModuleLoad | None]] = []
+        kept: list[tuple[str, ModuleType, dict[str, object], LoadedModule | None, ModuleLoad | None]] = []
         for name in {**changes.loaded, **changes.reloaded, **dict.fromkeys(changes.removed)}:
             module, known = sys.modules.get(name), self._loaded.get(name)
             if module is not None:
@@ -371,11 +375,6 @@ def _extent() -> tuple[int, str, ModuleSpec | None]:
     return len(sys.modules), name, sources.spec_in(sys.modules.get(name))
 
 
-def _reach(reached: Collection[str], known: Known) -> bool:
-    """Tell whether any of these top names is that of a module that the executor has of the notebook."""
-    return any(name.partition(".")[0] in reached for name in known.entries)
-
-
 _NOTHING: tuple[int, str, ModuleSpec | None] = (0, "", None)
 
 
@@ -385,10 +384,3 @@ def _is_inside(name: str) -> bool:
     An import of the package alone may not load it in the executor.
     """
     return "." in name and name in sys.modules
-
-
-def _with_parents(names: Iterable[str]) -> Iterator[str]:
-    for name in names:
-        parts = name.split(".")
-        for length in range(1, len(parts) + 1):
-            yield ".".join(parts[:length])

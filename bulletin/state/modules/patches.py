@@ -2,7 +2,7 @@
 
 import weakref
 from collections.abc import Mapping
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 
 from bulletin.state.modules import attributes
 
@@ -16,6 +16,21 @@ def definitions_of(module: ModuleType) -> dict[str, weakref.ref[FunctionType | t
         if type(value) is FunctionType or (isinstance(value, type) and "__module__" in vars(value))
         if value.__module__ == module.__name__
     }
+
+
+def codes_of(module: ModuleType) -> dict[str, CodeType]:
+    """List the code of the functions that a module defines itself, and of the methods of its classes, by name."""
+    found: dict[str, CodeType] = {}
+    for name, reference in definitions_of(module).items():
+        value = reference()
+        inside = vars(value) if isinstance(value, type) else {"": value}
+        for key, one in inside.items():
+            function = one.__func__ if isinstance(one, staticmethod | classmethod) else one
+            functions = (one.fget, one.fset, one.fdel) if isinstance(one, property) else (function,)
+            for number, each in enumerate(functions):
+                if type(each) is FunctionType:
+                    found[f"{name}.{key}.{number}"] = each.__code__
+    return found
 
 
 def is_patched(before: Mapping[str, weakref.ref[FunctionType | type]], now: Mapping[str, object]) -> bool:

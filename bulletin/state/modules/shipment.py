@@ -3,7 +3,7 @@
 import contextlib
 import io
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -65,6 +65,10 @@ class Known:
     entries: Mapping[str, ModuleEntry] = field(default_factory=dict)
     digests: frozenset[str] = frozenset()
     attributes: Mapping[str, tuple[ModuleLoad, State]] = field(default_factory=dict, repr=False)
+
+    def has_any(self, names: Collection[str]) -> bool:
+        """Tell whether any of these top names is that of a module that the executor has of the notebook."""
+        return any(name.partition(".")[0] in names for name in self.entries)
 
 
 @dataclass(frozen=True, slots=True)

@@ -328,3 +328,11 @@ def unnamed_in(location: SourceLocation) -> Iterator[SourceLocation]:
         if len(found) > _MAX_UNNAMED or size > _MAX_UNNAMED_BYTES:
             return
     yield from found
+
+
+def with_parents(names: Iterable[str]) -> Iterator[str]:
+    """Yield each full name of a module after those of the packages that it is in."""
+    for name in names:
+        parts = name.split(".")
+        for length in range(1, len(parts) + 1):
+            yield ".".join(parts[:length])

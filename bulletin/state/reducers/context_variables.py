@@ -29,14 +29,15 @@ class VariablePlace(NamedTuple):
 
 #: Of each variable that was looked for, its place, or None; this keeps it, and so its id is its own.
 _places: dict[ContextVar[Any], VariablePlace | None] = {}
-#: Python's own, which is in no module.
-_OF_PYTHON = "decimal_context"
+#: Python's own, and that of executors (`gpu_worker.executor.cell_owners`), which are in no library. To look for one
+#: copies much of a fork's memory, and takes longer than most first cells.
+_NOWHERE = frozenset({"decimal_context", "bulletin_cell"})
 
 
 def place_of(variable: ContextVar[Any]) -> VariablePlace | None:
     """Find the module of a library that holds a variable, itself or in a dict; None if there is none."""
     if variable not in _places:
-        _places[variable] = next(_look_for(variable), None) if variable.name != _OF_PYTHON else None
+        _places[variable] = next(_look_for(variable), None) if variable.name not in _NOWHERE else None
     return _places[variable]
 
 

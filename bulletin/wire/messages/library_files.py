@@ -18,6 +18,8 @@ class LibraryFile(msgspec.Struct, frozen=True, array_like=True):
 
     path: LibraryPath
     size: Size
+    #: Whether its owner may run it: libraries bring programs of their own.
+    is_program: bool = False
 
 
 class Library(msgspec.Struct, frozen=True, kw_only=True):

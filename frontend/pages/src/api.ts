@@ -4,6 +4,8 @@ import type { ApiProblem } from "./api_types";
 
 const BASE = new URL("./api/v1", document.baseURI).href;
 const AWAY = "The hub does not answer, or you are logged out.";
+/** What is said where the hub knows nobody by this browser's cookie any more. */
+export const LOGGED_OUT = "You are logged out.";
 
 export class Refused extends Error {
   constructor(
@@ -32,11 +34,11 @@ async function send(path: string, method: string, body?: unknown, etag?: string)
   try {
     answer = await fetch(BASE + path, options);
   } catch {
-    throw new Refused(0, { code: "away", sentence: AWAY });
+    throw new Refused(0, { code: "away", sentence: AWAY, is_logged_out: false });
   }
   if (answer.ok || answer.status === 304) return answer;
-  const problem = await answer.json().catch(() => ({ code: "away", sentence: AWAY }));
-  throw new Refused(answer.status, problem as ApiProblem);
+  const problem = (await answer.json().catch(() => ({ code: "away", sentence: AWAY, is_logged_out: false }))) as ApiProblem;
+  throw new Refused(answer.status, problem.is_logged_out ? { ...problem, sentence: LOGGED_OUT } : problem);
 }
 
 export interface Live<Answer> {

@@ -44,6 +44,7 @@ export interface AllowanceWanted {
 export interface ApiProblem {
   code: string;
   sentence: string;
+  is_logged_out: boolean;
 }
 
 export interface BoostReport {

@@ -1,7 +1,7 @@
 // What several pages are made of.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ask } from "./api";
+import { ask, LOGGED_OUT } from "./api";
 
 /** A part of a page under a heading. */
 export function Section(props: { title: string; note?: string; children: ComponentChildren }) {
@@ -20,7 +20,12 @@ export function Trouble(props: { sentence: string; onRetry: () => void }) {
   if (!props.sentence) return null;
   return (
     <p class="problem" role="alert">
-      {props.sentence} <button type="button" class="quiet" onClick={props.onRetry}>Look again</button>
+      {props.sentence}{" "}
+      {props.sentence === LOGGED_OUT ? (
+        <a href={location.href}>Log in again</a>
+      ) : (
+        <button type="button" class="quiet" onClick={props.onRetry}>Look again</button>
+      )}
     </p>
   );
 }

@@ -126,6 +126,7 @@ class Account(UsageTotals, kw_only=True):
     members: Trader
     changes: int = 0  #: how often anything changed here or inside that decides who is next
     waiting_in_quota: int = 0  #: requests in line, here and inside, of classes that never borrow
+    is_bounded: bool = False  #: whether it, or one that it is in, has a limit or a budget, or may not borrow
     kept: int = 0  #: of its guarantee, what is unused and not lent
     kept_inside: int = 0  #: by the projects inside it, together
     kept_now: int = 0  #: what it keeps before those have what they ask for who are taken for granted

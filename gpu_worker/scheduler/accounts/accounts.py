@@ -104,6 +104,7 @@ class Accounts:
             usual=0,
             trader=Trader(market, project.weight),
             members=Trader(Market()),
+            is_bounded=project.is_bounded or (parent is not None and parent.is_bounded),
         )
         siblings = self.top if parent is None else parent.children
         siblings[project.id] = self.by_id[project.id] = account
@@ -293,7 +294,8 @@ class Accounts:
                 yield account.next_change_ms(self.now_ms)
                 yield account.back_off_until_ms
                 yield account.trader.next_step_ms(self.now_ms)
-                yield account.members.next_step_ms(self.now_ms)
+                if account.children:  # else nobody is beside its users to trade with
+                    yield account.members.next_step_ms(self.now_ms)
             if account.late:
                 yield from (account.late_grant_ms + each for each in patience)
 
@@ -365,7 +367,7 @@ class Accounts:
         parts, and what others inside borrow of what it is guaranteed. What costs nothing may always run.
         """
         shape, qos = entry.shape, self.qos[entry.shape.qos]
-        if not shape.cost:
+        if not shape.cost or (not account.is_bounded and not qos.must_be_in_quota and not self.has_lenders):
             return True
         below = account.used_below(self.qos, qos.priority)
         gives_way = below + parts.of_users + account.given_up_beside(self.qos, qos.priority)

@@ -179,8 +179,12 @@ class Node(msgspec.Struct):
 
     def part_of(self, lease: Lease, shape: Shape) -> Amount:
         """Sum up what a lease has of what such a request may use."""
-        serving = self.serving(shape.lane, shape.wants.kind) if lease.lane == shape.lane else ()
-        return Amount(sum(slot in serving for slot in lease.slots), lease.cpus, lease.memory_bytes)
+        if lease.lane != shape.lane:
+            return Amount(0, lease.cpus, lease.memory_bytes)
+        serving = self.serving(shape.lane, shape.wants.kind)
+        are_all = len(serving) == self.lanes[shape.lane].capacity
+        number = len(lease.slots) if are_all else sum(slot in serving for slot in lease.slots)
+        return Amount(number, lease.cpus, lease.memory_bytes)
 
     def size_of(self, slots: tuple[SlotId, ...]) -> tuple[int, int]:
         """Sum up the cost and the memory of some slots."""

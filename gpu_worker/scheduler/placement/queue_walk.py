@@ -79,19 +79,25 @@ class QueueWalk:
         if may_share and self._has_no_share(request) and not feasible.has_left(waits):
             self.close_in_project(request)
         in_line, closed = self._state.queue.shapes, self._closed.shapes
+        to_takers: list[Shape] = []
         for shapes in self._open:
             one = shapes[0]
             if not waits.takes_in(one) or (self._is_timed and waits.walltime_ms > one.walltime_ms):
                 continue
             is_feasible = feasible.has_left(one)
+            if may_share and not is_feasible:
+                to_takers += [shape for shape in shapes if shape in in_line]
+                continue
             for shape in shapes:
                 if shape not in in_line or shape in closed or (is_feasible and _fits_in(feasible, shape, ahead)):
                     continue
                 if may_share or self._has_takers(shape) or self._may_take(shape, waits, ahead):
-                    self._closed.close_but_to_takers((shape,))
+                    to_takers.append(shape)
                 else:
                     self._closed.close(shape)
             shapes[:] = [shape for shape in shapes if shape in in_line and shape not in closed]
+        if to_takers:
+            self._closed.close_but_to_takers(to_takers)
         self._open = [shapes for shapes in self._open if shapes]
 
     def _has_no_share(self, request: Request) -> bool:

@@ -76,6 +76,14 @@ def may_reclaim(state: State, request: Request) -> bool:
     return has_waited(state, request)
 
 
+class _Parting(NamedTuple):
+    """Where the path of a request's project parts from that of another project, and what is known of both there."""
+
+    mine: list[Branch]
+    others: list[Branch]
+    is_owed: bool  #: whether a guarantee beside the other project covers the request
+
+
 class VictimSelection:
     """Which running cells a request may take, one after the other; what was chosen counts for those that follow."""
 
@@ -91,7 +99,10 @@ class VictimSelection:
         self._pools = state.pools.covering(self._account, request.entry.shape)  #: where it is covered
         self._taken: dict[tuple[str, bool], int] = {}
         self._taken_of_users: dict[str, int] = {}
-        self._has_cache: dict[tuple[str, bool], int] = {}
+        self._parting_cache: dict[ProjectId, _Parting] = {}
+        #: By side: what it has of the surplus, and whether it has no more credits than the request's.
+        self._surplus_cache: dict[tuple[str, bool], int] = {}
+        self._credits_cache: dict[tuple[str, bool], bool] = {}
         self._candidates: dict[AgentId, list[Lease]] | None = None
         self._spared_cache: dict[tuple[ProjectId, UserName], list[Lease]] | None = None
         state.follow_coverage()
@@ -168,7 +179,7 @@ class VictimSelection:
         """Say by which right it may take this one too; None where it may not."""
         if not self._cost or not lease.cost:
             return None
-        mine, others = parting(self._account, self._accounts.of(lease.project))
+        mine, others, is_owed = self._parting(lease.project)
         if not mine or not others:
             return self._right_inside(lease)
         if lease.pool in self._pools and self._has_pool_right(lease):
@@ -176,10 +187,18 @@ class VictimSelection:
         side = others[0]
         if not self._state.coverage.is_borrowed(side.account, lease.id, by_users=side.is_members):
             return None
-        if any(branch.will_cover(self._quota_cost) for branch in mine):
+        if is_owed:
             return Right.GUARANTEE
         may = self._shares and self._has_less(mine[0], side, lease) and not self._is_spared(lease)
         return Right.SHARE if may else None
+
+    def _parting(self, project: ProjectId) -> _Parting:
+        known = self._parting_cache.get(project)
+        if known is None:
+            mine, others = parting(self._account, self._accounts.of(project))
+            is_owed = any(branch.will_cover(self._quota_cost) for branch in mine)
+            known = self._parting_cache[project] = _Parting(mine, others, is_owed)
+        return known
 
     def _has_pool_right(self, lease: Lease) -> bool:
         """Whether its project is guaranteed in the lease's node pool what the lease's has of it beyond its own."""
@@ -230,7 +249,7 @@ class VictimSelection:
 
     def take(self, lease: Lease) -> None:
         """Count a cell as chosen."""
-        _, others = parting(self._account, self._accounts.of(lease.project))
+        _, others, _ = self._parting(lease.project)
         for branch in others:
             self._taken[branch.name] = self._taken.get(branch.name, 0) + lease.cost
         if not others:
@@ -283,21 +302,28 @@ class VictimSelection:
 
         Of the other side only what it has is counted, and not what its requests ahead are to have.
         """
-        now_ms = self._state.accounts.now_ms
         if self._request.session in lease.took or self._priority < self._state.qos[lease.qos].priority:
             return False
-        if other.name not in self._has_cache:
-            self._has_cache[other.name] = other.has
-        its = self._has_cache[other.name] - self._taken.get(other.name, 0) - lease.cost - max(0, other.guaranteed)
+        name = other.name
+        if name not in self._surplus_cache:
+            self._surplus_cache[name] = other.has - max(0, other.guaranteed)
+        its = self._surplus_cache[name] - self._taken.get(name, 0) - lease.cost
         if its < 0 or mine.priority != other.priority:
             return its >= 0 and mine.priority > other.priority
-        for trader in (mine.trader, other.trader):  # who has more credits changes with time alone
+        if name not in self._credits_cache:
+            self._credits_cache[name] = self._has_credits(mine, other)
+        if not self._credits_cache[name]:
+            return False
+        return (mine.used + self._cost - max(0, mine.guaranteed)) * other.weight <= its * mine.weight
+
+    def _has_credits(self, mine: Branch, other: Branch) -> bool:
+        """Whether one side has as many credits as another one; the state notes when that may change with time alone."""
+        now_ms = self._accounts.now_ms
+        for trader in (mine.trader, other.trader):
             step_ms = trader.next_step_ms(now_ms)
             if step_ms is not None:
                 self._state.wakeups.note(step_ms)
-        if mine.trader.standing_at(now_ms) < other.trader.standing_at(now_ms):
-            return False
-        return (mine.used + self._cost - max(0, mine.guaranteed)) * other.weight <= its * mine.weight
+        return mine.trader.standing_at(now_ms) >= other.trader.standing_at(now_ms)
 
 
 def _is_behind_boosted(state: State, request: Request) -> bool:

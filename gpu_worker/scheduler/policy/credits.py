@@ -126,18 +126,21 @@ class Trader(msgspec.Struct, eq=False):
 
     def next_step_ms(self, now_ms: int) -> int | None:
         """When its standing changes if nothing else does, or a little before; None is never."""
-        self.standing_at(now_ms)
-        market = self.market
-        lent = min(market.idle, market.borrowed - market.unpromised)
-        if lent <= 0 or not self.surplus:
-            return None
-        if self.surplus > 0:
-            amount, room, of = self.surplus * (market.spending - self.spending_at), self.down, market.borrowed
+        market, surplus = self.market, self.surplus
+        if market.counted_ms != now_ms:
+            market.count(now_ms)
+        if surplus > 0:
+            amount, room, of = surplus * (market.spending - self.spending_at), self.down, market.borrowed
+        elif surplus < 0:
+            amount, room, of = -surplus * (market.earning - self.earning_at), self.up, market.idle
         else:
-            amount, room, of = -self.surplus * (market.earning - self.earning_at), self.up, market.idle
-        if room is None:
             return None
-        return now_ms + max(1, max(0, room - amount) * of // (abs(self.surplus) * PARTS * lent))
+        if room is not None and amount > room:
+            return self.at(now_ms).next_step_ms(now_ms)
+        lent = min(market.idle, market.borrowed - market.unpromised)
+        if lent <= 0 or room is None:
+            return None
+        return now_ms + max(1, (room - amount) * of // (abs(surplus) * PARTS * lent))
 
     def change(self, surplus: int, now_ms: int) -> None:
         """From now on it uses so much above its guarantee or, below 0, leaves so much of it."""

@@ -79,6 +79,11 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     users: tuple[UserName, ...] = ()
 
     @property
+    def is_bounded(self) -> bool:
+        """Whether its own rules may keep those in it from running although there is room."""
+        return self.limit_milli is not None or self.budget is not None or not self.can_borrow
+
+    @property
     def windows(self) -> tuple[Window, ...]:
         """List when it is guaranteed more: class hours and reservations."""
         return (*self.class_hours, *self.reservations)

@@ -1,19 +1,14 @@
 """What an answer about a project depends on: while that is the same, so is the answer."""
 
-from typing import NamedTuple
-
+from bulletin.ids import ProjectId
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.accounts import Accounts
-from gpu_worker.scheduler.accounts.headroom import HeadroomAbove, headroom
+from gpu_worker.scheduler.accounts.headroom import Headroom, HeadroomAbove, headroom
 from gpu_worker.scheduler.accounts.node_pools import NodePools
 
-
-class Basis(NamedTuple):
-    """How all was when something was found of the requests in a project."""
-
-    changes_of_all: int
-    changes: int  #: of it, and of what is inside it
-    above: HeadroomAbove | int  #: what all leave that it is in; or how often anything changed in those
+#: How all was when something was found of the requests in a project: how often something changed that matters to all;
+#: how often in it, and in what is inside it; what all leave that it is in, or how often anything changed in those.
+Basis = tuple[int, int, HeadroomAbove | int]
 
 
 class Bases:
@@ -21,6 +16,7 @@ class Bases:
 
     def __init__(self, accounts: Accounts, pools: NodePools) -> None:
         self._accounts, self._pools = accounts, pools
+        self._headroom_cache: dict[ProjectId, tuple[tuple[int, int, int], Headroom]] = {}
         self._most = 0  #: what any request that was ever in line cost, in thousandths of a GPU
 
     def note_cost(self, cost: int) -> None:
@@ -33,8 +29,12 @@ class Bases:
         For classes that never borrow, and in node pools, anything may matter that changes there.
         """
         is_exact = bool(self._pools) or account.waiting_in_quota > 0
-        return Basis(self._accounts.changes, account.changes, account.top.changes if is_exact else above)
+        return (self._accounts.changes, account.changes, account.top.changes if is_exact else above)
 
     def above_inside(self, account: Account, above: HeadroomAbove) -> HeadroomAbove:
         """Describe what those leave that the projects inside this one are in."""
-        return (*above, headroom(account, self._most))
+        as_of = self._accounts.changes, account.changes, self._most
+        known = self._headroom_cache.get(account.project.id)
+        if known is None or known[0] != as_of:
+            known = self._headroom_cache[account.project.id] = as_of, headroom(account, self._most)
+        return (*above, known[1])

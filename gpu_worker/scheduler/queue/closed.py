@@ -1,7 +1,9 @@
 """Which requests a walk down the queue looks at no more, and what it found among the others."""
 
 from collections.abc import Iterable
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
+
+import msgspec
 
 from bulletin.ids import ProjectId, RequestId, UserName
 from gpu_worker.scheduler.accounts.account import Account, Rank
@@ -13,7 +15,7 @@ from gpu_worker.scheduler.queue.takers import Prospects
 T = TypeVar("T")
 
 
-class NextInTree(NamedTuple):
+class NextInTree(msgspec.Struct, frozen=True):
     """Who is next somewhere in the tree."""
 
     project: ProjectId
@@ -22,7 +24,7 @@ class NextInTree(NamedTuple):
     is_covered_above: bool = False  #: whether one that it is in is, here or further up
 
 
-class RankedNext(NamedTuple):
+class RankedNext(msgspec.Struct, frozen=True):
     """Who is next in a project, and the rank of that among those of the projects beside it."""
 
     found: NextInTree | None
@@ -49,7 +51,7 @@ class Closed:
         self._in_projects: set[tuple[ProjectId, Shape]] = set()
         self.closings = 0  #: how often more was closed
         #: Whether what is found holds in this walk alone: more is closed than other lanes, or shares are looked at.
-        self.is_narrowed = prospects is not None and prospects.are_for_shares
+        self.are_for_shares = self.is_narrowed = prospects is not None and prospects.are_for_shares
         self.known: dict[ProjectId, RankedNext] = {}  #: what was found since then
         #: Whether there may be room for a request, also as a covered one; and how all was when that was found.
         self.room_cache: dict[tuple[RequestId, bool], tuple[tuple[int, int, bool], bool]] = {}

@@ -3,6 +3,8 @@
 import itertools
 from collections.abc import Iterable, Iterator
 
+import msgspec
+
 from bulletin.ids import ProjectId
 from gpu_worker.scheduler.accounts.account import Account, Rank
 from gpu_worker.scheduler.accounts.accounts import Accounts
@@ -58,8 +60,7 @@ class NextRequest:
 
     def _look_up(self, account: Account, basis: Basis, closed: Closed) -> RankedNext | None:
         """Return what was found before, where that holds: closing more changes nothing unless it closes this."""
-        is_for_shares = closed.prospects is not None and closed.prospects.are_for_shares
-        known = None if is_for_shares else self._known[closed.lane].get(account.project.id)
+        known = None if closed.are_for_shares else self._known[closed.lane].get(account.project.id)
         if known is not None and self._holds(known, account, basis, closed):
             return known
         known = closed.known.get(account.project.id) if closed.is_narrowed else None
@@ -98,38 +99,37 @@ class NextRequest:
     def _next_in(self, account: Account, above: HeadroomAbove, closed: Closed) -> RankedNext:
         """Find the next in a project and inside it, with its rank among those beside the project."""
         basis = self._bases.of(account, above)
-        if closed.are_all_hopeless and not self._takers.may_take_inside(account, above, closed.prospects):
+        if closed.are_all_hopeless and not self._takers.may_take_inside(account, basis, above, closed.prospects):
             return RankedNext(None, (), None, basis, _FOREVER_MS, skips_hopeless=True)
         known = self._look_up(account, basis, closed)
         if known is not None:
             return known
-        now_ms, last_ms = self._accounts.now_ms, _FOREVER_MS
-        if any(at.project.budget is not None for at in account.path):
-            last_ms = now_ms  # what is left of it depends on the time
+        last_ms, is_kept = _FOREVER_MS, not closed.is_narrowed  # else it is of this walk, which has one time
+        if is_kept and any(at.project.budget is not None for at in account.path):
+            last_ms = self._accounts.now_ms  # what is left of it depends on the time
         best: RankedNext | None = None
         found, skips = self._next_user(account, basis, closed)
         if found is not None and account.children:
             best = self._ranked(Branch(account, is_members=True), found, basis, last_ms)
-            last_ms = self._last_ms(best, account.members, last_ms)
+            last_ms = self._last_ms(best, account.members, last_ms) if is_kept else last_ms
         inside = self._bases.above_inside(account, above) if account.children else ()
         for child in account.children.values():
             if closed.has_all(child.waiting):
                 continue
             one = self._next_in(child, inside, closed)
-            last_ms, skips = self._last_ms(one, child.trader, last_ms), skips or one.skips_hopeless
+            last_ms = self._last_ms(one, child.trader, last_ms) if is_kept else last_ms
+            skips = skips or one.skips_hopeless
             if one.found is not None and (best is None or one.rank < best.rank):
                 best = one
         if best is not None:
             found = best.found
+        as_of = (False, -1) if is_kept else (skips, closed.closings)  #: the last fields of what is found
         known = (
-            RankedNext(None, (), None, basis, last_ms)
+            RankedNext(None, (), None, basis, last_ms, *as_of)
             if found is None
-            else self._ranked(Branch(account), found, basis, last_ms)
+            else self._ranked(Branch(account), found, basis, last_ms, as_of)
         )
-        if closed.is_narrowed:
-            known = closed.known[account.project.id] = known._replace(skips_hopeless=skips, closings=closed.closings)
-        else:
-            self._known[closed.lane][account.project.id] = known
+        (self._known[closed.lane] if is_kept else closed.known)[account.project.id] = known
         return known
 
     def _last_ms(self, known: RankedNext, trader: Trader, last_ms: int) -> int:
@@ -142,15 +142,17 @@ class NextRequest:
 
         And say whether anybody was skipped who would not be if none were hopeless.
         """
+        if not account.firsts:
+            return None, False
         skips = False
         may_take: bool | None = None  #: whether somebody may have to leave for anybody here, once that was asked
-        refused = set[tuple[str, int, int, int, bool]]()  # shapes are many more than what this depends on
+        refused: set[tuple[str, int, int, int, bool]] = set()  # shapes are many more than what this depends on
         uncovered: set[tuple[int, tuple[str, ...]]] = set()  #: costs, and node pools in which they would be
         first: QueueEntry | None = None
         firsts: Iterable[QueueEntry] = (
             account.users[name].lines[shape][0][1] for name, shape in closed.select(account)
         )
-        if closed.prospects is not None and closed.prospects.are_for_shares:
+        if closed.prospects is not None and closed.are_for_shares:
             firsts = self._with_sharers(account, firsts, closed.prospects)
         for entry in firsts:
             shape = entry.shape
@@ -250,7 +252,9 @@ class NextRequest:
         """Whether a project's limit, budget or guarantee may have too little left for a request, with what is hot."""
         return self._accounts.qos[qos].must_be_in_quota or self._takers.may_be_full(account, cost)
 
-    def _ranked(self, branch: Branch, found: NextInTree, basis: Basis, last_ms: int) -> RankedNext:
+    def _ranked(
+        self, branch: Branch, found: NextInTree, basis: Basis, last_ms: int, as_of: tuple[bool, int] = (False, -1)
+    ) -> RankedNext:
         """Rank a request among those of the projects beside its own, or of the users of the project that they are in.
 
         Who is covered, here or inside, comes first, and then who is further up; then who is late; then who is owed, and
@@ -278,7 +282,8 @@ class NextRequest:
             parts = branch.used * 1_000_000 // guaranteed, (branch.used + cost) * 1_000_000 // guaranteed
             is_at_home = self._pools.cover_branch(branch, entry.shape)  # nobody else can give it what it is owed
             rank: Rank = (-1 if is_at_home else 0, *late, self._displaces(found), since_ms, key.priority, *parts, *rest)
-            return RankedNext(found._replace(is_covered=True), rank, None, basis, last_ms)
+            found = found if found.is_covered else msgspec.structs.replace(found, is_covered=True)
+            return RankedNext(found, rank, None, basis, last_ms, *as_of)
         borrows = 1 if found.is_covered_above else 2
         surplus = (branch.used + cost - max(0, branch.guaranteed)) * 1000 // branch.weight
         backs_off = not branch.is_members and now_ms < account.back_off_until_ms
@@ -286,7 +291,7 @@ class NextRequest:
             last_ms = min(last_ms, account.back_off_until_ms - 1)
         standing = branch.trader.standing_at(now_ms)
         rank = (borrows, *late, since_ms, backs_off, key.priority, -branch.priority, -standing, surplus, *rest)
-        return RankedNext(found, rank, standing, basis, last_ms)
+        return RankedNext(found, rank, standing, basis, last_ms, *as_of)
 
     def _displaces(self, found: NextInTree) -> bool:
         """Whether a request of a class that never borrows is covered only since cells of its project borrow then."""

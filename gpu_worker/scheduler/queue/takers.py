@@ -92,21 +92,24 @@ class TakerBook:
             or prospects.may_share_own(account)
         )
 
-    def may_take_inside(self, account: Account, above: HeadroomAbove, prospects: Prospects | None) -> bool:
+    def may_take_inside(
+        self, account: Account, basis: Basis, above: HeadroomAbove, prospects: Prospects | None
+    ) -> bool:
         """Whether somebody may have to leave for some request in a project, or in one inside it."""
         if prospects is None:
             return True
-        inside = self._of_inside(account, above)
+        inside = self._of_inside(account, basis, above)
         if not prospects.are_for_borrowers:
             return inside.by_limit or inside.by_guarantee or self._accounts.has_lenders
         by_right = inside.by_limit or inside.by_class or (inside.by_guarantee and prospects.has_borrowed())
         return by_right or prospects.may_share(account)
 
-    def _of_inside(self, account: Account, above: HeadroomAbove) -> Takers:
-        known, basis = self._inside_cache.get(account.project.id), self._bases.of(account, above)
+    def _of_inside(self, account: Account, basis: Basis, above: HeadroomAbove) -> Takers:
+        known = self._inside_cache.get(account.project.id)
         if known is None or known.basis != basis:
             every, inside = [self._of_own(account, basis)], self._bases.above_inside(account, above)
-            every += [self._of_inside(child, inside) for child in account.children.values() if child.waiting]
+            waiting = (child for child in account.children.values() if child.waiting)
+            every += [self._of_inside(child, self._bases.of(child, inside), inside) for child in waiting]
             rights = (any(rights) for rights in zip(*(one[1:] for one in every), strict=True))
             known = self._inside_cache[account.project.id] = Takers(basis, *rights)
         return known

@@ -385,7 +385,7 @@ elif open_to_it is None:
     (
         "who-may-share-later-is-not-looked-at",
         "placement/reclaim.py",
-        "VictimSelection._has_less",
+        "VictimSelection._has_credits",
         "self._state.wakeups.note(step_ms)",
         "pass",
         "who may take for a share once credits have changed is looked at then",

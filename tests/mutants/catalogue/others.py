@@ -84,7 +84,7 @@ OTHERS = (
     (
         "borrowers-reclaim",
         "placement/reclaim.py",
-        "VictimSelection.right_to",
+        "VictimSelection._parting",
         "any(branch.will_cover(self._quota_cost) for branch in mine)",
         "True",
         "who borrows takes nothing as if it were guaranteed",
@@ -92,7 +92,7 @@ OTHERS = (
     (
         "inner-guarantees-ignored",
         "placement/reclaim.py",
-        "VictimSelection.right_to",
+        "VictimSelection._parting",
         "any(branch.will_cover(self._quota_cost) for branch in mine)",
         "mine[0].will_cover(self._quota_cost)",
         "what a project inside another is guaranteed comes back, whatever that one uses",

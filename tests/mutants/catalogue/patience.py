@@ -129,7 +129,7 @@ PATIENCE = (
         "credits-change-unseen",
         "policy/credits.py",
         "Trader.next_step_ms",
-        "abs(self.surplus) * PARTS * lent",
+        "abs(surplus) * PARTS * lent",
         "PARTS * lent",
         "who comes first by credits is looked at in time",
     ),

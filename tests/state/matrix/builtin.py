@@ -193,5 +193,6 @@ DEFINED = Family("Functions, classes and what they make", (
     K("weakref.WeakValueDictionary with an attribute", "import weakref\nclass P: pass\np = P()\nx = weakref.WeakValueDictionary(a=p)\nx.tag = [1]", "x['b'] = p; x.tag.append(2)", look="sorted(x), x['a'] is p, x.tag"),
     K("instance of an abstract class with __new__", "import abc\nclass A(abc.ABC):\n  def __new__(cls, *a): return super().__new__(cls)\n  @abc.abstractmethod\n  def f(s): ...\nclass B(A):\n  def f(s): return s.v\nx = B(3)\nx.v = [1]", "x.v.append(2)", look="x.f(), isinstance(x, A)", inner="x.v"),
     K("instance of a generic class with __new__", "from typing import Generic, TypeVar\nT = TypeVar('T')\nclass G(Generic[T]):\n  def __new__(cls, v): o = super().__new__(cls); o.v = v; return o\nx = G[int]([1])", "x.v.append(2)", look="x.v, type(x) is G", inner="x.v"),
+    K("vars() of an object that says itself how it travels", "class G:\n  def __init__(s): s.v = [1]\n  def __getstate__(s): return {'all': dict(s.__dict__)}\n  def __setstate__(s, t): s.__dict__.update(t['all'])\ne = G()\nx = vars(e)", "e.w = 2", look="x, x is vars(e)", wrong="there back", known="the dict and the object's own one come apart"),
 ))
 # fmt: on

@@ -1,5 +1,7 @@
 """`bulletin` itself: what it says of its commands, and of what is none."""
 
+from pathlib import Path
+
 import pytest
 
 from bulletin import __version__
@@ -29,3 +31,50 @@ def test_help_lists_every_command_in_lines_that_fit_a_terminal(capsys: pytest.Ca
     assert all(f"  bulletin {name}" in text for name in cli.COMMANDS)
     assert max(map(len, text.splitlines())) <= 100
     assert _said(capsys) == (2, "", text)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("status", "--foldr=/x"), "There is no option --foldr. Did you mean --folder?"),
+        (("pool", "--isolaton=shared"), "There is no option --isolaton. Did you mean --isolation?"),
+        (("pool", "--Pool.requre=limits"), "There is no option --Pool.requre. Did you mean --Pool.require?"),
+        (("agent", "--Pol.slots=3"), "There is no option --Pol. Did you mean --Pool?"),
+        (("simulate", "--zzz=3"), "There is no option --zzz. --help"),
+    ],
+)
+def test_an_option_that_is_none_is_refused_with_the_nearest(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], sentence: str
+) -> None:
+    status, out, err = _said(capsys, *words)
+    assert (status, out) == (78, "")
+    assert sentence in err
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("c.Pool.requre = ['limits']\n", "sets c.Pool.requre, which is no setting. Did you mean c.Pool.require?"),
+        ("c.Poool.slots = 2\n", "sets c.Poool, which is no setting. Did you mean c.Pool?"),
+        ("c.SlurmAgents.partitoin = 'gpu'\n", "Did you mean c.SlurmAgents.partition?"),
+        ("c.Pool.slots = = 2\n", "line 1 cannot be read: SyntaxError"),
+        ("c.Pool.slots = none\n", "cannot be read: NameError"),
+    ],
+)
+@pytest.mark.parametrize("command", ["pool", "broker", "agent", "queue"])
+def test_nothing_starts_with_a_file_that_sets_what_is_none_or_cannot_be_read(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str, text: str, sentence: str
+) -> None:
+    file = tmp_path / "bulletin_config.py"
+    file.write_text(text)
+    status, out, err = _said(capsys, command, f"--config={file}", f"--folder={tmp_path}")
+    assert (status, out) == (78, "")
+    assert f"{file}" in err
+    assert sentence in err
+
+
+def test_a_file_may_have_sections_of_other_commands(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "bulletin_config.py"
+    file.write_text("c.Pool.keep = 60\nc.QuotaCommand.gpus = 8\nc.Scaling.spare_slots = 1\n")
+    _, _, err = _said(capsys, "queue", f"--config={file}", f"--folder={tmp_path}")
+    assert err.startswith("bulletin queue: No pool runs"), err

@@ -3,6 +3,7 @@
 from bulletin.ids import CellId, KernelId, LeaseId, RequestId, SessionId, UserName
 from bulletin.wire import messages as say
 from bulletin.wire.frames import Blob
+from bulletin_magic.connection.agent_side import DONE_MS
 from bulletin_magic.connection.deliveries import Delivery, RequestFailed, UserNote
 from bulletin_magic.connection.resource_spec import ResourceSpec
 from bulletin_magic.connection.session_client import SessionClient
@@ -146,7 +147,8 @@ class Stage:
         self.agent(ended(name), b"abc")
 
     def hot(self) -> None:
-        """One cell is over; the lease is kept."""
+        """One cell is over, and the agent told so; the lease is kept."""
         self.start()
         self.finish()
+        self.wait(DONE_MS)
         self.seen()

@@ -57,16 +57,21 @@ def test_what_its_list_names_is_served_once_it_was_described(site: Site) -> None
     assert site.fetch("tool", "tool.py")[1] == b""
 
 
-@pytest.mark.parametrize(
-    "path", ["../secret", "/etc/passwd", "./../secret", "tool/../../secret", "other.py", "link.py"]
-)
+@pytest.mark.parametrize("path", ["../secret", "/etc/passwd", "./../secret", "tool/../../secret", "other.py"])
 def test_what_is_not_in_the_library_is_not_served(site: Site, path: str) -> None:
     site.install("tool", f"tool.py,,\n{path},,\nother.py,,\n" if path != "other.py" else "tool.py,,\n", tool="X = 1\n")
     (site.folder / "other.py").write_text("Y = 2\n") if path == "other.py" else None
-    (site.folder / "link.py").symlink_to(site.secret)
     [library] = site.find(library="tool")
     assert [file.path for file in library.files] == ["tool.py"]
     assert site.fetch("tool", path)[1] == b""
+
+
+def test_a_library_with_a_link_among_its_files_is_not_served(site: Site) -> None:
+    site.install("tool", "tool.py,,\nlink.py,,\n", tool="X = 1\n")
+    (site.folder / "link.py").symlink_to(site.secret)
+    [library] = site.find(library="tool")
+    assert (library.files, library.problem) == ((), "its files are links to others, and links are not followed")
+    assert [site.fetch("tool", path)[1] for path in ("tool.py", "link.py")] == [b"", b""]
 
 
 def test_a_file_that_becomes_a_link_after_it_was_described_leads_nowhere(site: Site) -> None:

@@ -10,6 +10,7 @@ from bulletin.errors import IllegalMove, NoPool
 from bulletin.ids import CellId, LeaseId, RequestId
 from bulletin.wire import messages as say
 from bulletin.wire.blobs import CHUNK, WINDOW
+from bulletin_magic.connection.agent_side import DONE_MS
 from bulletin_magic.connection.cell_phase import CellPhase
 from bulletin_magic.connection.deliveries import (
     CellFinished,
@@ -23,6 +24,7 @@ from bulletin_magic.connection.deliveries import (
 from bulletin_magic.connection.resource_spec import LeaseInfo, ResourceSpec
 from bulletin_magic.connection.session_events import (
     AgentConnected,
+    CellListAsked,
     PoolStatusAsked,
     QuestionAnswered,
     ReleaseAsked,
@@ -165,7 +167,7 @@ def test_results_in_chunks_are_taken_one_by_one_and_then_delivered() -> None:
     stage.agent(say.Chunk(cell=CELL, size=1500), bytes(1500))
     assert stage.delivered() == []
     stage.agent(say.Chunk(cell=CELL, size=1500), bytes(1500))
-    assert stage.said_to_agent() == [say.Took(cell=CELL), say.Took(cell=CELL), say.Seen(cell=CELL, seq=0, is_done=True)]
+    assert stage.said_to_agent() == [say.Took(cell=CELL), say.Took(cell=CELL)]
     (finished,) = stage.delivered()
     assert isinstance(finished, CellFinished)
     assert [len(part) for part in finished.parts] == [1000, 2000]
@@ -299,6 +301,7 @@ def test_the_walltime_of_one_cell_is_not_left_to_the_next() -> None:
     stage.do(cell("c2", resources=ResourceSpec(walltime_ms=1_000, label="another name for the same")))
     assert [type(message) for message in stage.said_to_agent()] == [say.Run]
     stage.finish("c2")
+    stage.wait(DONE_MS)
     stage.seen()
     stage.do(cell("c3"))
     assert stage.said_to_agent() == [say.Leave()]
@@ -322,4 +325,33 @@ def test_the_agent_may_forget_a_cell_only_once_all_of_it_is_here() -> None:
     stage.agent(ended(sizes=(2000,)))
     assert stage.said_to_agent() == []
     stage.agent(say.Chunk(cell=CELL, size=2000), bytes(2000))
-    assert stage.said_to_agent() == [say.Took(cell=CELL), say.Seen(cell=CELL, seq=1, is_done=True)]
+    assert stage.said_to_agent() == [say.Took(cell=CELL)]
+    stage.wait(DONE_MS)
+    assert stage.said_to_agent() == [say.Seen(cell=CELL, seq=1, is_done=True)]
+
+
+def test_a_cell_that_follows_at_once_says_itself_that_all_of_the_last_is_here() -> None:
+    stage = Stage()
+    stage.start()
+    stage.finish()
+    stage.do(cell("c2"))
+    assert [type(message) for message in stage.said_to_agent()] == [say.Run]
+    stage.wait(DONE_MS)
+    assert stage.said_to_agent() == []
+
+
+def test_who_leaves_at_once_first_says_that_all_of_the_last_cell_is_here() -> None:
+    stage = Stage()
+    stage.start()
+    stage.finish()
+    stage.do(ReleaseAsked(keeps_cell=True))
+    assert stage.said_to_agent() == [say.Seen(cell=CELL, seq=0, is_done=True), say.Leave()]
+
+
+def test_who_asks_for_the_cells_of_the_pool_first_says_that_all_of_the_last_is_here() -> None:
+    stage = Stage()
+    stage.start()
+    stage.finish()
+    stage.do(CellListAsked())
+    assert stage.said_to_agent() == [say.Seen(cell=CELL, seq=0, is_done=True)]
+    assert stage.said_to_broker() == [say.Find()]

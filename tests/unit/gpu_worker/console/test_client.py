@@ -28,3 +28,15 @@ def test_a_folder_that_is_named_comes_before_the_hub_and_the_hub_before_a_file(t
 def test_where_there_is_no_pool_the_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(NotDone, match=f"No pool runs in {tmp_path}"):
         client.find_pool(tmp_path, is_named=True, environ={})
+
+
+def test_a_folder_that_nobody_named_and_that_has_none_gives_way_to_the_hosts(tmp_path: Path) -> None:
+    here, host = tmp_path / "bulletin-pool", tmp_path / "host"
+    host.mkdir()
+    connection(host / "connection.json", "of the host")
+    assert client.find_pool(here, is_named=False, environ={}, system_folder=host).token == "of the host"
+    with pytest.raises(NotDone, match=f"No pool runs in {here}"):
+        client.find_pool(here, is_named=True, environ={}, system_folder=host)
+    here.mkdir()
+    connection(here / "connection.json", "of the folder")
+    assert client.find_pool(here, is_named=False, environ={}, system_folder=host).token == "of the folder"

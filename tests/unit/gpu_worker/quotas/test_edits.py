@@ -1,5 +1,6 @@
 """A quota file changed as its text: the change is made, and every other line is as it was."""
 
+import tomllib
 from decimal import Decimal
 from pathlib import Path
 
@@ -116,6 +117,31 @@ def test_dotted_names_stay_dotted() -> None:
     text = "[projects]\nlab.limit = 3  # a\nclub.limit = 2\n"
     assert edited(text, "projects.lab.weight", 2) == text.replace("# a\n", "# a\nlab.weight = 2\n")
     assert edited(text, "projects.lab", None) == "[projects]\nclub.limit = 2\n"
+
+
+@pytest.mark.parametrize(
+    "opened",
+    [
+        "[projects.cs.class_hours.lecture]\n",
+        "[projects.cs]\nclass_hours.lecture.",
+        "[projects.cs.class_hours]\nlecture.",
+        "projects.cs.class_hours.lecture.",
+        "[projects]\ncs.class_hours.lecture.",
+    ],
+)
+@pytest.mark.parametrize("words", ["projects.cs.limit", "projects.cs.class_hours.lab.guaranteed"])
+def test_a_table_that_is_only_known_by_what_is_in_it_takes_a_setting(opened: str, words: str) -> None:
+    stem = "" if opened.endswith("\n") else opened.rpartition("\n")[2]
+    hours = ['days = ["Mon"]', 'from = "10:00"', 'until = "12:00"', "guaranteed = 2", 'time_zone = "Europe/Berlin"']
+    text = f"# of the faculty\n{opened.removesuffix(stem)}" + "".join(f"{stem}{line}\n" for line in hours)
+    after = edited(text, words, Decimal(3))
+    gone, _ = changed(text, after)
+    assert gone == []
+    found: object = tomllib.loads(after)
+    for name in words.split("."):
+        assert isinstance(found, dict)
+        found = found[name]
+    assert found == 3
 
 
 def test_line_ends_and_the_mark_of_an_editor_stay() -> None:

@@ -1,0 +1,1 @@
+"""What `make.py` does, by what it is about. Needs nothing but Python: it installs all else."""
