@@ -29,7 +29,7 @@ CELL_RULES = (
         "gpus-per-cell-of-classes-not-counted",
         "admission/cell_rules.py",
         "forbidden",
-        "shape.need > qos.gpus_per_cell",
+        "shape.need > max(qos.gpus_per_cell, allowed)",
         "False",
         "a cell has no more GPUs than its class of service lets it",
     ),
@@ -44,7 +44,7 @@ CELL_RULES = (
     (
         "allowances-never-end",
         "policy/allowances.py",
-        "pop_over",
+        "Allowances.pop_over",
         "one.until_ms > now_ms",
         "True",
         "what a user is allowed ends when it is over",
@@ -52,9 +52,9 @@ CELL_RULES = (
     (
         "allowances-are-for-the-whole-project",
         "policy/allowances.py",
-        "_find",
-        "self.by_owner.get((home, user), {})",
-        "next((kinds for (project_id, _), kinds in self.by_owner.items() if project_id == home), {})",
+        "Allowances._find",
+        "self.by_owner.get((home, user), {}).values()",
+        "[one for (at, _), known in self.by_owner.items() if at == home for one in known.values()]",
         "what a user is allowed is for nobody else",
     ),
 )
