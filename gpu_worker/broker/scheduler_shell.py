@@ -327,12 +327,9 @@ class SchedulerShell:
             case actions.Refuse():
                 pending = self.pending_requests.pop(action.request, None)
                 if pending is not None:
-                    has_others = pending.person.has_other_projects
+                    asked, has_others = pending.message, pending.person.has_other_projects
                     refused = translate.refused(
-                        pending.message.request,
-                        action.reason,
-                        has_other_projects=has_others,
-                        project=pending.message.project,
+                        asked.request, action.reason, has_other_projects=has_others, project=asked.project
                     )
                     await self._tell(pending.session, refused)
             case actions.Evict():
