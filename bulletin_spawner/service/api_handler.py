@@ -110,6 +110,7 @@ class ApiHandler(ApiAnswering):
         return await endpoint.run(ApiCall(viewer, self._pool, asked, body))
 
     async def _viewer(self) -> Viewer:
+        await self.hub_auth.get_user(self, sync=False)  # `current_user` then has it: it would hold everybody up
         model = self.current_user
         if model is None:
             raise ApiRefused(HTTPStatus.FORBIDDEN, "not-allowed", _LOG_IN, is_logged_out=True)

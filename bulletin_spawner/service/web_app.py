@@ -171,6 +171,9 @@ class _PoolHandler(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
     def initialize(self, broker: BrokerClient) -> None:
         self.broker = broker
 
+    async def prepare(self) -> None:
+        await self.hub_auth.get_user(self, sync=False)  # `current_user` then has it: it would hold everybody up
+
     def set_default_headers(self) -> None:
         for name, value in HEADERS.items():
             self.set_header(name, value)

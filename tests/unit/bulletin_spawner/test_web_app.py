@@ -192,3 +192,58 @@ def test_what_the_hub_says_of_a_token_is_kept_by_no_cookie_but_one_that_is_like_
     read = PageLogin.instance().get_session_id
     assert read(_Visitor("x" * 30_000)) == ""
     assert read(_Visitor("a" * 32)) == "a" * 32
+
+
+@pytest.mark.parametrize("path", ["api/v1/now", "api/status", "metrics", ""])
+def test_while_the_hub_takes_its_time_to_say_who_one_is_others_are_answered(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port, hub_port = find_free_ports([0, 0])
+    monkeypatch.setenv("JUPYTERHUB_API_URL", f"http://127.0.0.1:{hub_port}/hub/api")
+    monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "of-the-service")
+    monkeypatch.setenv("JUPYTERHUB_CLIENT_ID", "service-bulletin")
+    PageLogin.clear_instance()
+    _KEPT.append(PageLogin.instance())
+
+    async def ask(of: str) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        head = f"GET /pool/{of} HTTP/1.1\r\nHost: hub\r\nAuthorization: token of-ada\r\nConnection: close\r\n\r\n"
+        writer.write(head.encode())
+        try:
+            return await reader.read()
+        finally:
+            writer.close()
+
+    async def play() -> tuple[bytes, bytes]:
+        is_asked, may_answer = asyncio.Event(), asyncio.Event()
+
+        async def be_a_hub(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            is_asked.set()
+            await may_answer.wait()
+            writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+            await writer.drain()
+            writer.close()
+
+        hub = await asyncio.start_server(be_a_hub, "127.0.0.1", hub_port)
+        broker = BrokerClient(tmp_path, "")
+        server = listen(
+            make_app(ServiceSettings(url=f"http://127.0.0.1:{port}", prefix="/pool/"), broker), port, "127.0.0.1"
+        )
+        try:
+            async with asyncio.timeout(60):
+                slow = asyncio.create_task(ask(path))
+                await is_asked.wait()
+                meanwhile = await ask("health")
+                assert not slow.done()
+                may_answer.set()
+                return meanwhile, await slow
+        finally:
+            server.stop()
+            await server.close_all_connections()
+            hub.close()
+            broker.close()
+
+    meanwhile, slow = asyncio.run(play())
+    assert meanwhile.startswith(b"HTTP/1.1 503")
+    assert not slow.startswith(b"HTTP/1.1 200")
