@@ -23,6 +23,7 @@ _REFUSALS = {
     404: "There is nothing of that name that you may see",
     409: "It is not in a state for that",
     413: "The body is too large",
+    429: "Too much was asked for; the sentence says when again",
     503: "The pool, or its ledger, does not answer",
 }
 
