@@ -88,7 +88,7 @@ class BulletinMagics(Magics):
         10_000,
         min=1,
         help="How many files and folders of the notebook's working folder follow a cell to a node that does not share "
-        "it, what is nearest first.",
+        "it, what is nearest first; and how many new ones of a session's cells come back.",
     ).tag(config=True)
     folder_file_mb = Int(
         4_000,

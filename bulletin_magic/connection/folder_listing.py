@@ -4,6 +4,7 @@ import os
 import posixpath
 import stat
 from collections import deque
+from itertools import islice
 
 import msgspec
 
@@ -16,6 +17,8 @@ from bulletin_magic.connection.contained_paths import DEEPEST, OWN_PREFIX, PathE
 _OF_TOOLS = frozenset({"__pycache__", "node_modules"})
 _OF_ENVIRONMENTS = frozenset({"pyvenv.cfg", "conda-meta"})
 _LONGEST_PATH = 4096
+#: Of a folder with more names no more are read, in times of what may follow: some of them do not.
+_MOST_READ = 4
 
 
 class FolderLimits(msgspec.Struct, frozen=True):
@@ -82,7 +85,7 @@ def _list_one(root: str, path: str, limits: FolderLimits) -> list[FolderEntry]:
     descriptor = open_folder(root, path)
     try:
         with os.scandir(descriptor) as listed:
-            names = sorted(entry.name for entry in listed)
+            names = sorted(entry.name for entry in islice(listed, _MOST_READ * limits.entries))
         if path and not _OF_ENVIRONMENTS.isdisjoint(names):
             return []
         entries = (_describe(root, posixpath.join(path, name), name, descriptor, limits) for name in names)

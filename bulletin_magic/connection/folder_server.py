@@ -63,13 +63,15 @@ class FolderServer:
         self._tokens: dict[str, str] = {}
         self._uploads: dict[tuple[str, str], _Upload] = {}
         self._written_bytes = 0
+        #: How many more files, folders and links there are by what has come.
+        self._made = 0
         self._replies: dict[int, FolderReply] = {}
 
     def forget(self) -> None:
         """Serve nothing any more: the session is over, and another may be on another node."""
         self.folders.clear()
         self._replies.clear()
-        self._written_bytes = 0
+        self._written_bytes = self._made = 0
         for root in list(self._tokens):
             self._remove_token(root)
         for key in list(self._uploads):
@@ -186,6 +188,8 @@ class FolderServer:
                 "(BulletinMagics.folder_total_mb)"
             )
         with open_parent(message.root, message.path) as (parent, name):
+            if message.offset == 0:
+                self._check_room(parent, name)
             upload = self._open_upload(key, parent, is_first=message.offset == 0)
             os.pwrite(upload.descriptor, data, message.offset)
             upload.size = max(upload.size, message.offset + len(data))
@@ -216,11 +220,13 @@ class FolderServer:
             os.fchmod(upload.descriptor, message.mode & 0o777)
             facts = os.fstat(upload.descriptor)
             note, target = "", name
-            if _version(parent, name) != message.base:
+            before = _version(parent, name)
+            if before != message.base:
                 target = _free_name(parent, name)
                 where = posixpath.join(posixpath.dirname(message.path), target)
                 note = f"{message.path} was changed in the notebook while the cell ran: what the cell wrote is {where}."
             os.replace(upload.temporary, target, src_dir_fd=parent, dst_dir_fd=parent)
+            self._made += before is None or target != name
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(upload.temporary, dir_fd=parent)
@@ -242,10 +248,13 @@ class FolderServer:
             match message.change:
                 case "make-folder":
                     if _version(parent, name) != _FOLDER:
+                        self._check_room(parent, name)
                         os.mkdir(name, dir_fd=parent)
+                        self._made += 1
                 case "remove-folder":
                     with contextlib.suppress(FileNotFoundError):
                         os.rmdir(name, dir_fd=parent)
+                        self._made -= 1
                 case "remove-file":
                     now = _version(parent, name)
                     if now is not None and now != message.base:
@@ -253,6 +262,7 @@ class FolderServer:
                         return msgspec.structs.replace(reply, note=note)
                     with contextlib.suppress(FileNotFoundError):
                         os.unlink(name, dir_fd=parent)
+                        self._made -= 1
                 case "make-link":
                     _check_target(message.path, message.target)
                     if _version(parent, name) not in {None, message.base}:
@@ -260,8 +270,19 @@ class FolderServer:
                             f"{message.path} was changed in the notebook, and is kept though the cell made it a link."
                         )
                         return msgspec.structs.replace(reply, note=note)
+                    self._check_room(parent, name)
+                    self._made += _version(parent, name) is None
                     _link(message.target, parent, name)
         return reply
+
+    def _check_room(self, parent: int, name: str) -> None:
+        """Raise PathEscapes if this would be one name too many."""
+        most = self._limits().entries
+        if self._made >= most and _version(parent, name) is None:
+            raise PathEscapes(
+                f"cells of this session have made {most:,} new files and folders already, and no more come back "
+                "(BulletinMagics.folder_files)"
+            )
 
 
 def identify(folder: str) -> str:

@@ -212,6 +212,41 @@ def test_a_file_and_all_of_a_session_have_limits(site: Site) -> None:
     assert sorted(path.name for path in site.folder.iterdir()) == ["a"]
 
 
+def test_a_session_makes_so_many_new_names_and_what_it_removes_makes_room(site: Site) -> None:
+    site.limits = FolderLimits(entries=3)
+
+    def change(change: str, path: str, target: str = "") -> str:
+        message = ChangeFolder(
+            number=site.number(), root=str(site.folder), path=path, change=change, target=target, base=None
+        )
+        answer = site.server.answer(message, ())
+        assert answer is not None
+        return answer[0].problem
+
+    assert site.store("one", b"").problem == ""
+    assert change("make-folder", "two") == ""
+    assert change("make-link", "three", "one") == ""
+    for problem in (site.store("four", b"").problem, change("make-folder", "four"), change("make-link", "four", "one")):
+        assert problem.startswith("cells of this session have made 3 new files and folders already")
+    assert "four" not in {path.name for path in site.folder.iterdir()}
+    assert site.store("one", b"again", base=FileVersion(0, (site.folder / "one").stat().st_mtime_ns)).problem == ""
+    assert change("remove-folder", "two") == ""
+    assert site.store("four", b"").problem == ""
+    site.server.forget()
+    site.server.serve(str(site.folder))
+    assert site.store("five", b"").problem == "", "another session"
+
+
+def test_of_a_folder_with_far_more_names_than_may_follow_not_all_are_read(site: Site) -> None:
+    site.limits = FolderLimits(entries=5)
+    for number in range(50):
+        (site.folder / f"{number}.txt").touch()
+    answer = site.server.answer(ListFolder(number=site.number(), root=str(site.folder)), ())
+    assert answer is not None
+    assert "more than 5 files" in answer[0].note
+    assert len(msgspec.msgpack.decode(answer[1][0], type=list[FolderEntry])) == 5
+
+
 def test_nobody_keeps_many_files_half_written(site: Site) -> None:
     for number in range(40):
         message = StoreFile(
