@@ -31,7 +31,11 @@ class UnknownSetting(NamedTuple):
 
 
 def find_unknown(config: Config, classes: Iterable[type[Configurable]]) -> Iterator[UnknownSetting]:
-    """List what a configuration sets that none of the classes has."""
+    """List what a configuration sets that none of the classes has.
+
+    A section may stand inside that of a class, for the objects that are made for it, as in c.AgentCommand.Pool.
+    """
+    classes = list(classes)
     names: dict[str, list[str]] = {}
     for kind in classes:
         for base in kind.__mro__:
@@ -44,7 +48,10 @@ def find_unknown(config: Config, classes: Iterable[type[Configurable]]) -> Itera
                 yield UnknownSetting(section, "", _nearest(section, names))
             continue
         for name in sorted(set(values) - set(known)):
-            yield UnknownSetting(section, name, _nearest(name, known))
+            if name in names and isinstance(values[name], Config):
+                yield from find_unknown(Config({name: values[name]}), classes)
+            else:
+                yield UnknownSetting(section, name, _nearest(name, known))
 
 
 def require_known(config: Config, classes: Iterable[type[Configurable]], file: str) -> None:

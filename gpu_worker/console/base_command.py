@@ -67,6 +67,8 @@ class Command(Application):
             path = Path(self.config_file).absolute()
             if not path.exists():
                 raise BadConfig(f"There is no configuration file {path}.")
+            if not is_config_file(path):
+                raise BadConfig(f"{path} is no configuration file: that is a file whose name ends in .py or .json.")
             try:
                 self.load_config_file(path.name, path=str(path.parent))
             except Exception as error:  # whatever somebody's file raises
@@ -120,6 +122,11 @@ class Command(Application):
             return 128 + signal.SIGTERM
 
         return asyncio.run(main())
+
+
+def is_config_file(path: Path) -> bool:
+    """Tell whether traitlets reads what is at a path: it looks for files of these names alone."""
+    return path.is_file() and path.suffix in {".py", ".json"}
 
 
 def when_stdin_ends(loop: asyncio.AbstractEventLoop, then: Callable[[], object]) -> None:

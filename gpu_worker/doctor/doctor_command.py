@@ -31,6 +31,7 @@ from gpu_worker.doctor.diagnosis import Diagnosis, Examination, describe_examina
 from gpu_worker.doctor.file_owners import is_closed
 from gpu_worker.doctor.hub_api import HubApi
 from gpu_worker.doctor.pool_setup import PoolSetup
+from gpu_worker.unknown_settings import require_typed
 
 _READ_S = 60.0
 _HUB_VARIABLES = ("JUPYTERHUB_API_URL", "JUPYTERHUB_API_TOKEN")
@@ -220,7 +221,8 @@ def _typed(words: list[str], found: list[Diagnosis]) -> Config:
     command = Command()
     try:
         command.parse_command_line(words)
-    except Exception as error:  # noqa: BLE001  whatever traitlets thinks of them
+        require_typed(command.cli_config, [Command, *Command.classes], [*command.aliases, *command.flags])
+    except Exception as error:  # noqa: BLE001  whatever traitlets thinks of them, and BadConfig
         found.append(
             Diagnosis(
                 check="pool-args",

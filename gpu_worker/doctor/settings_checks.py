@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from traitlets.config import Config
-from traitlets.config.loader import PyFileConfigLoader
+from traitlets.config.loader import JSONFileConfigLoader, PyFileConfigLoader
 
 from bulletin.errors import BadConfig
 from gpu_worker.agent.environment_owners import describe_path
 from gpu_worker.config import account_name
-from gpu_worker.console.base_command import Command
+from gpu_worker.console.base_command import Command, is_config_file
 from gpu_worker.doctor.diagnosis import Diagnosis
 from gpu_worker.doctor.file_owners import is_closed, is_there
 from gpu_worker.doctor.pool_setup import PoolSetup
@@ -29,6 +29,15 @@ def read_config_file(path: Path) -> tuple[Config, list[Diagnosis]]:
                 what=f"{account_name()!r} may not see {path}.",
                 why="What the pool is told there is not looked at.",
                 remedy="Run this as root, or as the user who runs the pool.",
+            )
+        ]
+    if path.exists() and not is_config_file(path):
+        return Config(), [
+            Diagnosis(
+                check="config-name",
+                what=f"{path} is no configuration file: that is a file whose name ends in .py or .json.",
+                why="The pool is told to read it, and does not start.",
+                remedy="Give it such a name, or correct the one that the pool is told.",
             )
         ]
     if not path.is_file():
@@ -50,7 +59,8 @@ def read_config_file(path: Path) -> tuple[Config, list[Diagnosis]]:
             )
         ]
     try:
-        return PyFileConfigLoader(path.name, path=str(path.parent)).load_config(), []
+        loader = JSONFileConfigLoader if path.suffix == ".json" else PyFileConfigLoader
+        return loader(path.name, path=str(path.parent)).load_config(), []
     except Exception as error:  # noqa: BLE001  whatever somebody's file raises
         line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
         return Config(), [
@@ -65,7 +75,7 @@ def read_config_file(path: Path) -> tuple[Config, list[Diagnosis]]:
 
 def check_words(config: Config, path: Path) -> Iterator[Diagnosis]:
     """Look for settings that are none: a word that is none, or of a section that is none."""
-    for unknown in find_unknown(config, Command.classes):
+    for unknown in find_unknown(config, [Command, *Command.classes]):
         yield Diagnosis(
             check="config-word" if unknown.name else "config-section",
             what=f"{path} sets {unknown.describe()}, which is no setting.",

@@ -163,6 +163,16 @@ def test_a_configuration_file_is_not_read_or_says_what_nothing_obeys(folder: Pat
     examined = examine("--folder", folder, SHARED, "--config", config)
     assert "Write c.Pool.isolation." in examined.says("config-word")
     assert "Write c.Pool." in examined.says("config-section")
+    config.write_text("c.Command.exit_with_stdn = True\nc.Application.log_level = 30\n")
+    examined = examine("--folder", folder, SHARED, "--config", config)
+    assert "c.Command.exit_with_stdn" in examined.says("config-word")
+    assert "Application" not in examined.says("config-word")
+    config.rename(tmp_path / "pool.conf")
+    examined = examine("--folder", folder, SHARED, "--config", tmp_path / "pool.conf")
+    assert "ends in .py" in examined.says("config-name")
+    words = "pool_args=['--Pool.requre=limits']"
+    examined = examine("--hub", hub_file(tmp_path, configured(tmp_path, 'isolation="shared"', words)))
+    assert "There is no option --Pool.requre. Did you mean --Pool.require?" in examined.says("pool-args")
     config.write_text("c.Pool.slots = = 2\n")
     assert f"{config}, line 1 cannot be read: SyntaxError" in examine(
         "--folder", folder, SHARED, "--config", config

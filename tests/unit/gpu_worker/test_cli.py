@@ -78,3 +78,32 @@ def test_a_file_may_have_sections_of_other_commands(capsys: pytest.CaptureFixtur
     file.write_text("c.Pool.keep = 60\nc.QuotaCommand.gpus = 8\nc.Scaling.spare_slots = 1\n")
     _, _, err = _said(capsys, "queue", f"--config={file}", f"--folder={tmp_path}")
     assert err.startswith("bulletin queue: No pool runs"), err
+
+
+def test_a_section_may_stand_in_that_of_a_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "bulletin_config.py"
+    file.write_text("c.AgentCommand.Pool.device = 'cpu'\nc.Command.Pool.keep = 60\nc.Pool.Scaling.max_nodes = 2\n")
+    _, _, err = _said(capsys, "queue", f"--config={file}", f"--folder={tmp_path}")
+    assert err.startswith("bulletin queue: No pool runs"), err
+    file.write_text("c.Command.Pool.kepe = 60\n")
+    _, _, err = _said(capsys, "queue", f"--config={file}", f"--folder={tmp_path}")
+    assert "sets c.Pool.kepe, which is no setting. Did you mean c.Pool.keep?" in err
+
+
+@pytest.mark.parametrize("name", ["agent.conf", "bulletin_config", "."])
+def test_what_would_be_read_as_nothing_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str
+) -> None:
+    file = (tmp_path / name).resolve()
+    if name != ".":
+        file.write_text("c.Pool.require = ['limits']\n")
+    (tmp_path / "agent.py").write_text("c.Pool.slots = 3\n")
+    status, _, err = _said(capsys, "agent", f"--config={file}", f"--folder={tmp_path}")
+    assert (status, f"{file} is no configuration file" in err) == (78, True)
+
+
+def test_a_file_of_json_is_read(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "bulletin_config.json"
+    file.write_text('{"Pool": {"requre": ["limits"]}}')
+    _, _, err = _said(capsys, "queue", f"--config={file}", f"--folder={tmp_path}")
+    assert "sets c.Pool.requre" in err
