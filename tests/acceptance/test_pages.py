@@ -131,7 +131,7 @@ def test_a_user_sees_at_once_what_is_free_what_is_idle_and_what_is_theirs(played
         expect(page.locator(".slot.idle")).to_contain_text("idle")
         expect(page.locator(".slot.idle")).to_contain_text("someone else")
         expect(page.locator(".slot.mine")).to_have_count(2)
-        expect(page.locator(".slot.mine").first).to_contain_text("resnet-50")
+        expect(page.locator(".slot.mine", has_text="resnet-50")).to_have_count(1)
         for word in ("bob", "vic", "eve", "segmentation"):
             expect(page.locator("#app")).not_to_contain_text(word)
 
