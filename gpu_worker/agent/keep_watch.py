@@ -98,8 +98,7 @@ class KeepWatch:
         """Give the slots up that were kept for as long as they may be, or whose kernel is gone; warn it before."""
         if self._cell is None or not is_evictable or shutdown.reason is not None:
             return
-        was_there = kernel.route is not None or kernel.has_left
-        end = self._find_end(is_kernel_gone=was_there and kernel.is_silent_for(_GONE))
+        end = self._find_end(is_kernel_gone=kernel.has_come and kernel.is_silent_for(_GONE))
         if end is not None:
             shutdown.begin(*end)
         notice = self._take_notice(end)
