@@ -3,11 +3,18 @@
 import asyncio
 from pathlib import Path
 
-from bulletin.codes import LeaseEnd
+import pytest
+from msgspec import structs
+
+from bulletin.codes import CellOutcome, LeaseEnd
 from bulletin.ids import CellId
 from bulletin.kept_time import is_kept
 from bulletin.units import HOUR_MS
 from bulletin.wire import blobs as bulk, messages as wire
+from gpu_worker.agent.agent_cell import AgentCell
+from gpu_worker.agent.keep_watch import KeepWatch
+from gpu_worker.agent.session import Session
+from gpu_worker.agent.session_reports import cell_done, cell_usage
 from tests.unit.gpu_worker.agent.agent_parts import agent_parts
 
 
@@ -41,5 +48,65 @@ def test_a_notebook_that_is_killed_while_its_cell_runs_keeps_nothing(tmp_path: P
             await session.check_time()
             await asyncio.sleep(0)
             assert session.shutdown.reason is LeaseEnd.KERNEL_GONE
+
+    asyncio.run(main())
+
+
+class Watched:
+    """The keep time of a session, by a clock of its own, and what is told of it."""
+
+    def __init__(self, session: Session, keep_ms: int = HOUR_MS) -> None:
+        self.now_ms, self.session, self.told = 1_000_000, session, list[wire.Message]()
+        self.prepare = structs.replace(session.prepare, keep_ms=keep_ms, walltime_ms=12 * HOUR_MS)
+        self.watch = KeepWatch(self.prepare, self._tell, lambda: self.now_ms)
+
+    async def _tell(self, message: wire.Message) -> None:
+        self.told.append(message)
+
+    async def cell_comes(self, name: str) -> AgentCell:
+        """A cell comes while the slots are kept."""
+        cell = AgentCell(run_of(name), "", self.session._share, 1_000)
+        cell.started_ms = cell.held_since_ms = self.now_ms
+        await self.watch.pass_on(self.prepare, cell)
+        return cell
+
+    def charged_ms(self, cell: AgentCell) -> tuple[int, int]:
+        """For how long a cell that is over now held the slots, and ran."""
+        usage = cell_usage(self.prepare, cell, CellOutcome.RETURNED, None, self.now_ms)
+        return cell_done(self.prepare, cell, usage, self.now_ms).usage.held_ms, usage.ran_ms
+
+
+@pytest.mark.parametrize(("gap_ms", "own_ms", "kept_ms"), [(999, 1_009, []), (1_000, 10, [1_000])])
+def test_all_the_time_between_two_cells_is_charged_however_short(
+    tmp_path: Path, gap_ms: int, own_ms: int, kept_ms: list[int]
+) -> None:
+    async def main() -> None:
+        async with agent_parts(tmp_path) as agent:
+            it = Watched(agent.session("l1"))
+            await it.watch.begin(it.prepare, CellId("a"))
+            it.now_ms += gap_ms
+            cell = await it.cell_comes("b")
+            it.now_ms += 10
+            assert it.charged_ms(cell) == (own_ms, 10)
+            assert [one.usage.held_ms for one in it.told if isinstance(one, wire.CellDone)] == kept_ms
+            began = [one.cell for one in it.told if isinstance(one, wire.CellBegan)]
+            assert [is_kept(one) for one in began] == [True, False]
+
+    asyncio.run(main())
+
+
+def test_what_is_given_back_right_after_a_cell_is_told_of_to_its_end(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with agent_parts(tmp_path) as agent:
+            it = Watched(agent.session("l1"))
+            await it.watch.begin(it.prepare, CellId("a"))
+            it.now_ms += 200
+            await it.watch.end(it.prepare)
+            began, done = it.told
+            assert isinstance(began, wire.CellBegan)
+            assert isinstance(done, wire.CellDone)
+            assert (done.cell, done.usage.outcome, done.usage.held_ms) == (began.cell, CellOutcome.KEPT, 200)
+            await it.watch.end(it.prepare)
+            assert len(it.told) == 2, "and once"
 
     asyncio.run(main())
