@@ -22,6 +22,8 @@ from gpu_worker.agent.session_reports import cell_began
 
 #: After so many times `Pool.away` of silence, a kernel that keeps slots is gone.
 _GONE = 6
+#: A kernel may take so much longer to take the results of its last cell. It has them all, or never will.
+_LATE_MS = MINUTE_MS
 #: So long before the slots are given up the notebook is told, where they are kept for twice as long.
 _WARN_MS = 5 * MINUTE_MS
 #: A shorter time between two cells is told as part of the second: a notebook that runs cell after cell fills no ledger.
@@ -114,8 +116,12 @@ class KeepWatch:
         return structs.replace(held, cell=self._cell, running_ms=self._clock() - self._since_ms)
 
     async def check(self, kernel: SessionKernel, shutdown: ExecutorShutdown, *, is_evictable: bool) -> None:
-        """Give the slots up that were kept for as long as they may be, or whose kernel is gone; warn it before."""
-        if self._cell is None or not is_evictable or shutdown.reason is not None:
+        """Give the slots up that were kept for as long as they may be, or whose kernel is gone; warn it before.
+
+        While the kernel has not taken its last results (not `is_evictable`), they are kept a little longer.
+        """
+        is_late = self._clock() >= self._over_ms + _LATE_MS
+        if self._cell is None or shutdown.reason is not None or not (is_evictable or is_late):
             return
         end = self._find_end(is_kernel_gone=kernel.has_come and kernel.is_silent_for(_GONE))
         if end is not None:
@@ -124,9 +130,14 @@ class KeepWatch:
         if notice is not None:
             await kernel.tell(notice)
 
+    @property
+    def _over_ms(self) -> int:
+        """When slots that are kept are given up, unless a cell comes."""
+        return min(self._ends_ms, self._since_ms + self._keep_ms)
+
     def _take_notice(self, end: tuple[EndReason, str] | None) -> wire.Notice | None:
         """Take what the notebook is to be told now, once each: that its place goes soon, and that it is gone."""
-        left_ms = min(self._ends_ms, self._since_ms + self._keep_ms) - self._clock()
+        left_ms = self._over_ms - self._clock()
         if self._before is None:
             return None
         if end is not None:

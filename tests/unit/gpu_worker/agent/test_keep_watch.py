@@ -9,7 +9,7 @@ from msgspec import structs
 from bulletin.codes import CellOutcome, LeaseEnd
 from bulletin.ids import CellId
 from bulletin.kept_time import is_kept
-from bulletin.units import HOUR_MS
+from bulletin.units import HOUR_MS, MINUTE_MS
 from bulletin.wire import blobs as bulk, messages as wire
 from gpu_worker.agent.agent_cell import AgentCell
 from gpu_worker.agent.keep_watch import KeepWatch
@@ -108,5 +108,26 @@ def test_what_is_given_back_right_after_a_cell_is_told_of_to_its_end(tmp_path: P
             assert (done.cell, done.usage.outcome, done.usage.held_ms) == (began.cell, CellOutcome.KEPT, 200)
             await it.watch.end(it.prepare)
             assert len(it.told) == 2, "and once"
+
+    asyncio.run(main())
+
+
+def test_who_never_takes_the_last_results_keeps_a_place_a_minute_longer_and_no_more(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with agent_parts(tmp_path) as agent:
+            session, keep_ms = agent.session("l1"), 10 * MINUTE_MS
+            it = Watched(session, keep_ms)
+            await it.watch.begin(it.prepare, CellId("a"))
+
+            async def look(after_ms: int) -> LeaseEnd | None:
+                it.now_ms += after_ms
+                await it.watch.check(session.kernel, session.shutdown, is_evictable=False)
+                await asyncio.sleep(0)
+                return session.shutdown.reason
+
+            assert await look(keep_ms) is None, "its results may come yet"
+            assert await look(MINUTE_MS - 1) is None
+            assert await look(1) is LeaseEnd.KEEP_OVER
+            assert "No cell of this notebook has run for 10 min" in session.shutdown.describe(0)
 
     asyncio.run(main())
