@@ -284,7 +284,7 @@ class Kernels:
                 await self._send(kernel.route, refused)
                 return
             self._leases.charge(person.user, 1)
-        if await self.shell.find_kept(kernel.session, name):
+        if await self.shell.find_kept(kernel.session, name, message):
             return
         pending = PendingRequest(kernel.session, kernel.kernel, person, message, self._now_ms(), kernel.token)
         await self.shell.submit(name, pending)
