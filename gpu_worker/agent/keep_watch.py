@@ -78,20 +78,21 @@ class KeepWatch:
     async def pass_on(self, prepare: wire.Prepare, cell: AgentCell) -> None:
         """Let a cell have the slots that are kept, and tell so; the time before is its own where that was too short."""
         kept, self._cell = self._cell, None
-        is_short = cell.started_ms - self._since_ms < _WORTH_MS
+        since_ms = self._since_ms  # the cell may be over, and the slots be kept again, while the broker is told
+        is_short = cell.started_ms - since_ms < _WORTH_MS
         if is_short:
-            cell.held_since_ms = self._since_ms
+            cell.held_since_ms = since_ms
         await self._tell(cell_began(prepare, cell))
         if kept is not None and not is_short:
-            await self._tell_kept(prepare, kept, cell.started_ms)
+            await self._tell_kept(prepare, kept, since_ms, cell.started_ms)
 
     async def end(self, prepare: wire.Prepare) -> None:
         """Tell what the time since the last cell was, if the slots are kept: the session ends."""
         kept, self._cell = self._cell, None
         if kept is not None:
-            await self._tell_kept(prepare, kept, self._clock())
+            await self._tell_kept(prepare, kept, self._since_ms, self._clock())
 
-    async def _tell_kept(self, prepare: wire.Prepare, cell: CellId, until_ms: int) -> None:
+    async def _tell_kept(self, prepare: wire.Prepare, cell: CellId, since_ms: int, until_ms: int) -> None:
         said_ms = self._clock()
         await self._tell(
             wire.CellDone(
@@ -103,7 +104,7 @@ class KeepWatch:
                 qos=prepare.qos,
                 slots=prepare.slots,
                 label=LABEL,
-                usage=wire.CellUsage(outcome=CellOutcome.KEPT, ran_ms=0, held_ms=until_ms - self._since_ms),
+                usage=wire.CellUsage(outcome=CellOutcome.KEPT, ran_ms=0, held_ms=until_ms - since_ms),
                 ended_ago_ms=said_ms - until_ms,
                 clock_ms=said_ms,
             )
