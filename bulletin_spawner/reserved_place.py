@@ -6,6 +6,7 @@ notebook finds what was granted, and nobody else does.
 
 import asyncio
 import secrets
+import time
 from typing import Self
 
 import msgspec
@@ -25,6 +26,10 @@ from bulletin_spawner.notebook_kinds import NotebookKind
 _AGAIN = "Start a notebook on CPUs and ask for a GPU cell by cell, or try again later."
 #: How long a broker may take to know the user, and to hear that a place is given back.
 _HELLO_S, _GOODBYE_S = 20.0, 10.0
+#: A broker that does not know who asks after so long has not heard the hello, which takes the hub its time.
+_HELLO_AGAIN_S = 5.0
+#: So often a broker wants to hear who waits; it takes a request back of which it has heard nothing for a while.
+_PING_S = 1.0
 
 
 class PlaceRefused(Exception):
@@ -46,15 +51,9 @@ class ReservedPlace(msgspec.Struct, frozen=True):
         return cls(f"server-{secrets.token_hex(16)}")
 
 
-async def reserve(pool: PublicFile, token: str, place: ReservedPlace, kind: NotebookKind, wait_s: float) -> None:
-    """Ask for what a kind of notebook has, and wait for it for so long at most.
-
-    Raises
-    ------
-    PlaceRefused
-        If it is refused, or not there in time: with the reason, and how long it may take.
-    """
-    request = wire.Submit(
+def make_request(place: ReservedPlace, kind: NotebookKind) -> wire.Submit:
+    """Make the request for what a kind of notebook has: its cells ask for the same."""
+    return wire.Submit(
         request=RequestId(place.name),
         qos=kind.qos or "reserved",
         is_qos_asked=bool(kind.qos),
@@ -65,7 +64,17 @@ async def reserve(pool: PublicFile, token: str, place: ReservedPlace, kind: Note
         keep_ms=kind.keep_ms,
         keep_at_once=True,
     )
-    told = ""
+
+
+async def reserve(pool: PublicFile, token: str, place: ReservedPlace, kind: NotebookKind, wait_s: float) -> None:
+    """Ask for what a kind of notebook has, and wait for it for so long at most.
+
+    Raises
+    ------
+    PlaceRefused
+        If it is refused, or not there in time: with the reason, and how long it may take.
+    """
+    request, told = make_request(place, kind), ""
     async with _Line(pool) as line:
         try:
             async with asyncio.timeout(_HELLO_S):
@@ -81,6 +90,9 @@ async def reserve(pool: PublicFile, token: str, place: ReservedPlace, kind: Note
                         case wire.Queued() as queued:
                             wait = describe_wait(queued.usual_ms, queued.wait_ms)
                             told = f"{as_sentence(queued.reason)}{f' It takes {wait}.' if wait else ''}"
+                        case wire.Unknown():  # the broker was started again, and has neither of the two
+                            await line.say_hello(token, place)
+                            await line.say(request)
                         case _:
                             pass
         except TimeoutError:
@@ -103,12 +115,13 @@ async def release_place(pool: PublicFile, token: str, place: ReservedPlace) -> N
 
 
 class _Line:
-    """A connection to the broker, for one conversation."""
+    """A connection to the broker, for one conversation. Who waits for a word says each second that it is there."""
 
     def __init__(self, pool: PublicFile) -> None:
         self._context = zmq.asyncio.Context()
         self._unpacker: Unpacker[ToClient] = Unpacker(ToClient)
         self._socket = connect(self._context.socket(zmq.DEALER), pool.address, pool.public_key, CONTROL_LIMIT)
+        self._ping_s = time.monotonic() + _PING_S
 
     async def __aenter__(self) -> Self:
         return self
@@ -121,13 +134,30 @@ class _Line:
             protocol=wire.PROTOCOL, version=bulletin.__version__, token=token, kernel=KernelId(place.name)
         )
         await self.say(hello)
-        answer = await self.hear()
-        if isinstance(answer, wire.Refusal):
-            raise PlaceRefused(f"{as_sentence(answer.sentence)} {_AGAIN}")
+        said_s = time.monotonic()
+        while True:
+            match await self.hear():
+                case wire.Welcome():
+                    return
+                case wire.Refusal(sentence=sentence):
+                    raise PlaceRefused(f"{as_sentence(sentence)} {_AGAIN}")
+                case wire.Unknown() if time.monotonic() - said_s > _HELLO_AGAIN_S:  # said to one that is gone
+                    await self.say(hello)
+                    said_s = time.monotonic()
+                case _:
+                    pass
 
     async def say(self, message: FromClient) -> None:
         await self._socket.send_multipart(pack(message))
 
     async def hear(self) -> ToClient:
+        while not await self._socket.poll(max(0, round((self._ping_s - time.monotonic()) * 1_000))):
+            await self._ping()
+        if time.monotonic() >= self._ping_s:  # where there is always something to hear, too
+            await self._ping()
         answer, _ = self._unpacker.unpack(await self._socket.recv_multipart())
         return answer
+
+    async def _ping(self) -> None:
+        self._ping_s = time.monotonic() + _PING_S
+        await self.say(wire.Ping())

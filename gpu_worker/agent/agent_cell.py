@@ -30,6 +30,8 @@ class AgentCell:
         #: Of the kernel that is attached: whether results may come to it through rings, and whether it joined the cell.
         self.has_rings, self.is_joined = run.has_rings, False
         self.started_ms = now_ms()
+        #: Since when its session has held the slots for it: before it came, where they were kept too shortly to tell.
+        self.held_since_ms = self.started_ms
         self.load = SlotLoad()
         self.bytes_sent = sum(run.parcel.sizes)
         #: Bytes of its state that have not come.

@@ -13,26 +13,36 @@ from bulletin.ids import CellId
 from bulletin.kept_time import LABEL, make_kept_cell
 from bulletin.units import MINUTE_MS, show_duration
 from bulletin.wire import messages as wire
+from gpu_worker.agent.agent_cell import AgentCell
 from gpu_worker.agent.clock import now_ms
 from gpu_worker.agent.end_reasons import EndReason
 from gpu_worker.agent.executor_shutdown import ExecutorShutdown
 from gpu_worker.agent.session_kernel import SessionKernel
+from gpu_worker.agent.session_reports import cell_began
 
 #: After so many times `Pool.away` of silence, a kernel that keeps slots is gone.
 _GONE = 6
+#: A kernel may take so much longer to take the results of its last cell. It has them all, or never will.
+_LATE_MS = MINUTE_MS
 #: So long before the slots are given up the notebook is told, where they are kept for twice as long.
 _WARN_MS = 5 * MINUTE_MS
-#: A shorter time between two cells is told as part of neither: a notebook that runs cell after cell fills no ledger.
+#: A shorter time between two cells is told as part of the second: a notebook that runs cell after cell fills no ledger.
 _WORTH_MS = 1_000
 
 
 class KeepWatch:
     """Owns the time between the cells of one session. All times are of the agent's clock, in milliseconds."""
 
-    def __init__(self, prepare: wire.Prepare, tell: Callable[[wire.Message], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        prepare: wire.Prepare,
+        tell: Callable[[wire.Message], Awaitable[None]],
+        clock: Callable[[], int] = now_ms,
+    ) -> None:
         """Take `tell`, which tells the broker: it may be gone, and is told later then."""
         self._keep_ms, self._walltime_ms, self._tell = prepare.keep_ms, prepare.walltime_ms, tell
-        self._ends_ms = now_ms() + prepare.walltime_ms
+        self._clock = clock
+        self._ends_ms = self._clock() + prepare.walltime_ms
         self._cell: CellId | None = None
         self._since_ms = 0
         self._before: CellId | None = None  #: the notebook's cell that ended last: what it is told stands below that
@@ -46,12 +56,12 @@ class KeepWatch:
     @property
     def is_over(self) -> bool:
         """Whether the notebook asked to keep its slots, and has had them for all of its time."""
-        return self._keep_ms > 0 and now_ms() >= self._ends_ms
+        return self._keep_ms > 0 and self._clock() >= self._ends_ms
 
     @property
     def walltime_ms(self) -> int:
         """How long a cell that begins now may run: of a lease that is kept, what is left of its time."""
-        return max(1, self._ends_ms - now_ms()) if self._keep_ms else self._walltime_ms
+        return max(1, self._ends_ms - self._clock()) if self._keep_ms else self._walltime_ms
 
     async def begin_at_once(self, prepare: wire.Prepare) -> None:
         """Keep the slots for a notebook that is yet to come, if that was asked for."""
@@ -62,16 +72,28 @@ class KeepWatch:
         """Keep the slots from now on, if that was asked for; `before` is the cell that has just ended."""
         self._before, self._is_warned = before, False
         if self._keep_ms and not self.is_over:
-            self._cell, self._since_ms = make_kept_cell(), now_ms()
+            self._cell, self._since_ms = make_kept_cell(), self._clock()
             await self._tell(wire.CellBegan(lease=prepare.lease, cell=self._cell, clock_ms=self._since_ms))
 
+    async def pass_on(self, prepare: wire.Prepare, cell: AgentCell) -> None:
+        """Let a cell have the slots that are kept, and tell so; the time before is its own where that was too short."""
+        kept, self._cell = self._cell, None
+        since_ms = self._since_ms  # the cell may be over, and the slots be kept again, while the broker is told
+        is_short = cell.started_ms - since_ms < _WORTH_MS
+        if is_short:
+            cell.held_since_ms = since_ms
+        await self._tell(cell_began(prepare, cell))
+        if kept is not None and not is_short:
+            await self._tell_kept(prepare, kept, since_ms, cell.started_ms)
+
     async def end(self, prepare: wire.Prepare) -> None:
-        """Tell what the time between two cells was, where it was long enough; nothing where none is."""
-        cell, self._cell = self._cell, None
-        until_ms = now_ms()
-        held_ms = until_ms - self._since_ms
-        if cell is None or held_ms < _WORTH_MS:
-            return
+        """Tell what the time since the last cell was, if the slots are kept: the session ends."""
+        kept, self._cell = self._cell, None
+        if kept is not None:
+            await self._tell_kept(prepare, kept, self._since_ms, self._clock())
+
+    async def _tell_kept(self, prepare: wire.Prepare, cell: CellId, since_ms: int, until_ms: int) -> None:
+        said_ms = self._clock()
         await self._tell(
             wire.CellDone(
                 lease=prepare.lease,
@@ -82,9 +104,9 @@ class KeepWatch:
                 qos=prepare.qos,
                 slots=prepare.slots,
                 label=LABEL,
-                usage=wire.CellUsage(outcome=CellOutcome.KEPT, ran_ms=0, held_ms=held_ms),
-                ended_ago_ms=0,
-                clock_ms=until_ms,
+                usage=wire.CellUsage(outcome=CellOutcome.KEPT, ran_ms=0, held_ms=until_ms - since_ms),
+                ended_ago_ms=said_ms - until_ms,
+                clock_ms=said_ms,
             )
         )
 
@@ -92,23 +114,31 @@ class KeepWatch:
         """Return what a broker that was restarted is told of the lease: that it is kept, where it is."""
         if self._cell is None:
             return held
-        return structs.replace(held, cell=self._cell, running_ms=now_ms() - self._since_ms)
+        return structs.replace(held, cell=self._cell, running_ms=self._clock() - self._since_ms)
 
     async def check(self, kernel: SessionKernel, shutdown: ExecutorShutdown, *, is_evictable: bool) -> None:
-        """Give the slots up that were kept for as long as they may be, or whose kernel is gone; warn it before."""
-        if self._cell is None or not is_evictable or shutdown.reason is not None:
+        """Give the slots up that were kept for as long as they may be, or whose kernel is gone; warn it before.
+
+        While the kernel has not taken its last results (not `is_evictable`), they are kept a little longer.
+        """
+        is_late = self._clock() >= self._over_ms + _LATE_MS
+        if self._cell is None or shutdown.reason is not None or not (is_evictable or is_late):
             return
-        was_there = kernel.route is not None or kernel.has_left
-        end = self._find_end(is_kernel_gone=was_there and kernel.is_silent_for(_GONE))
+        end = self._find_end(is_kernel_gone=kernel.has_come and kernel.is_silent_for(_GONE))
         if end is not None:
             shutdown.begin(*end)
         notice = self._take_notice(end)
         if notice is not None:
             await kernel.tell(notice)
 
+    @property
+    def _over_ms(self) -> int:
+        """When slots that are kept are given up, unless a cell comes."""
+        return min(self._ends_ms, self._since_ms + self._keep_ms)
+
     def _take_notice(self, end: tuple[EndReason, str] | None) -> wire.Notice | None:
         """Take what the notebook is to be told now, once each: that its place goes soon, and that it is gone."""
-        left_ms = min(self._ends_ms, self._since_ms + self._keep_ms) - now_ms()
+        left_ms = self._over_ms - self._clock()
         if self._before is None:
             return None
         if end is not None:
@@ -131,6 +161,6 @@ class KeepWatch:
         if self.is_over:
             all_of_it = show_duration(self._walltime_ms)
             return LeaseEnd.KEEP_OVER, f"This notebook has had its place for {all_of_it}, which is all of its time."
-        if now_ms() - self._since_ms >= self._keep_ms:
+        if self._clock() - self._since_ms >= self._keep_ms:
             return LeaseEnd.KEEP_OVER, f"No cell of this notebook has run for {show_duration(self._keep_ms)}."
         return None

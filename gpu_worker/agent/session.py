@@ -260,8 +260,7 @@ class Session:
         self.executor.write(message, blobs)
         self._stopper.start_walltime(cell, self._keep_watch.walltime_ms)
         if self._keep_watch.is_keeping:  # the broker hears of it at once, or the slots would seem to be free
-            await self.tell_cell_began(cell)
-            await self._keep_watch.end(self.prepare)
+            await self._keep_watch.pass_on(self.prepare, cell)
         else:
             cell.timers.append(asyncio.get_running_loop().call_later(_TOLD_AFTER_S, self._tell_began_soon, cell))
         if self._inventory.visible(self.prepare.slots):

@@ -21,6 +21,8 @@ class SessionKernel:
         #: The connection that showed the ticket last.
         self.route: bytes | None = None
         self.heard_ms = now_ms()
+        #: One has shown the ticket, whatever became of its connection since.
+        self.has_come = False
         #: It has said that it ends.
         self.has_left = False
         #: Outputs of its cell wait until it has seen others: what comes after them it is told when it has them all.
@@ -39,7 +41,7 @@ class SessionKernel:
 
     def attach(self, route: bytes) -> None:
         """Reach it by this connection from now on."""
-        self.route, self.has_left = route, False
+        self.route, self.has_come, self.has_left = route, True, False
         self.mark_heard()
 
     def leave(self) -> None:

@@ -24,7 +24,7 @@ def held_lease(prepare: wire.Prepare, cell: AgentCell | None, started_ms: int) -
         slots=prepare.slots,
         walltime_ms=prepare.walltime_ms,
         cell=cell.id if cell else None,
-        running_ms=now_ms() - cell.started_ms if cell else 0,
+        running_ms=now_ms() - cell.held_since_ms if cell else 0,
         held_ms=now_ms() - started_ms,
         cpus=prepare.cpus,
         memory_bytes=prepare.memory_bytes,
@@ -42,7 +42,7 @@ def attached(prepare: wire.Prepare, cell: AgentCell | None) -> wire.Attached:
 def cell_began(prepare: wire.Prepare, cell: AgentCell) -> wire.CellBegan:
     """Make the message that a cell runs, with how long it has."""
     said_ms = now_ms()
-    return wire.CellBegan(lease=prepare.lease, cell=cell.id, running_ms=said_ms - cell.started_ms, clock_ms=said_ms)
+    return wire.CellBegan(lease=prepare.lease, cell=cell.id, running_ms=said_ms - cell.held_since_ms, clock_ms=said_ms)
 
 
 def cell_usage(
@@ -50,13 +50,13 @@ def cell_usage(
 ) -> wire.CellUsage:
     """Sum up what the cell has used until a time of the agent's clock.
 
-    `ended` is what the executor says of it. User code can forge that: its running time is at most the time held.
+    `ended` is what the executor says of it. User code can forge that: it ran at most since it came.
     """
-    held_ms = max(0, until_ms - cell.started_ms)
-    ran_ms = max(0, ended.ran_ms) if ended is not None else 0 if cell.missing_bytes else held_ms
+    held_ms, most_ms = max(0, until_ms - cell.held_since_ms), max(0, until_ms - cell.started_ms)
+    ran_ms = max(0, ended.ran_ms) if ended is not None else 0 if cell.missing_bytes else most_ms
     return wire.CellUsage(
         outcome=outcome,
-        ran_ms=min(ran_ms, held_ms),
+        ran_ms=min(ran_ms, most_ms),
         held_ms=held_ms,
         peak_memory_bytes=cell.load.peak_memory_bytes,
         mean_utilization=cell.load.mean_utilization,
@@ -91,7 +91,7 @@ def cell_done(prepare: wire.Prepare, cell: AgentCell, usage: wire.CellUsage, unt
         qos=prepare.qos,
         slots=prepare.slots,
         label=cell.label,
-        usage=structs.replace(usage, held_ms=until_ms - cell.started_ms),  # to the last byte of its results
+        usage=structs.replace(usage, held_ms=until_ms - cell.held_since_ms),  # to the last byte of its results
         ended_ago_ms=said_ms - until_ms,
         clock_ms=said_ms,
     )

@@ -6,7 +6,8 @@ from anybody. A server that has stopped has lost its token, and its cell may be 
 as it would, and no other begins, as long as the hub has the user at all. So it is for who has left the project that
 pays. Of a lease that an agent has kept through a restart of the broker no token is known until its kernel speaks, which
 it does as soon as it has reached the new broker: until then the hub is asked about its user. Whose kernel goes on in
-silence may be one who lost the pool, and does not want to be asked: its cell ends as it would, and no other begins.
+silence may be one who lost the pool, and does not want to be asked: its cell ends as it would, and no other begins. A
+place that is kept between two cells is left to such a one as it would be: an idle kernel has nothing to say.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ import structlog
 from bulletin.codes import RefusalCode
 from bulletin.errors import NotAllowed
 from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, UserName
+from bulletin.kept_time import is_kept
 from gpu_worker.broker.identity import DEFAULT_PROJECT, HubAway, HubSilent, Identity, Person, TokenUnknown, UserUnknown
 from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.scheduler_shell import SchedulerShell
@@ -143,23 +145,25 @@ class AccessReview:
             if lease is not None and person is not None and not _may_go_on(person, lease.project):
                 await self._end(name, person.refuse_project(lease.project), is_to_spare=True)
             elif self._now_ms() - self._silent_since_ms.get(name, self._now_ms()) >= _SILENT_MS:
-                await self._end(name, _SILENT, is_to_spare=True)
+                await self._end(name, _SILENT, is_to_spare=True, is_kept_to_spare=True)
             else:
                 self._spared.pop(name, None)  # whoever was taken out is in again
 
-    async def _end(self, name: LeaseId, sentence: str, *, is_to_spare: bool) -> None:
+    async def _end(self, name: LeaseId, sentence: str, *, is_to_spare: bool, is_kept_to_spare: bool = False) -> None:
         """Interrupt the cell of a lease, and end it the next time; let an idle session go at once.
 
-        Where `is_to_spare`, the cell that ran when that was found ends as it would.
+        Where `is_to_spare`, the cell that ran when that was found ends as it would; the time between two cells for
+        which a place is kept is none, unless that is to be spared, too.
         """
         lease = self._shell.scheduler.state.leases.get(name)
         if lease is None or name not in self._shell.active_leases:
             return
-        spared = self._spared.setdefault(name, lease.cell) if is_to_spare else None
-        if spared is not None and spared == lease.cell:
+        is_idle = lease.cell is None or (is_kept(lease.cell) and not is_kept_to_spare)
+        spared = self._spared.setdefault(name, None if is_idle else lease.cell) if is_to_spare else None
+        if not is_idle and spared == lease.cell:
             return
         self._log.info("access has been taken away", lease=name, user=lease.user, cell=lease.cell)
-        if lease.cell is not None:
+        if not is_idle:
             await self._shell.cancel_cell(name, sentence)
         else:
             await self._shell.evict(name)

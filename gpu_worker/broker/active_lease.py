@@ -45,6 +45,17 @@ class ActiveLease(msgspec.Struct):
     cost: wire.LeaseCost | None = None
     #: By which its kernel said hello; empty where that was another broker.
     token: str = ""
+    #: The request that it was granted for.
+    asked: wire.Submit | None = None
+
+    def is_for(self, asked: wire.Submit) -> bool:
+        """Tell whether a request asks for what this one was granted for, and its kernel can be told of the grant."""
+        return self.granted is not None and self.asked is not None and _what(self.asked) == _what(asked)
+
+
+def _what(asked: wire.Submit) -> wire.Submit:
+    """Return what a request asks for, without what it is called, and whether it is for a notebook yet to come."""
+    return msgspec.structs.replace(asked, label="", is_qos_asked=True, keep_at_once=False)
 
 
 def make_active_lease(
@@ -93,4 +104,5 @@ def make_active_lease(
         memory_bytes=min((offer.memory_bytes for offer in held), default=0),
         sizes=sizes,
     )
-    return ActiveLease(action.session, action.agent, granted, prepare, cost=cost, token=pending.token)
+    token, asked = pending.token, pending.message
+    return ActiveLease(action.session, action.agent, granted, prepare, cost=cost, token=token, asked=asked)

@@ -11,16 +11,24 @@ from gpu_worker.scheduler.admission.cell_rules import cell_rules, choose_qos
 from gpu_worker.scheduler.policy.projects import QoS
 
 
-def settle_class(accounts: Accounts, project: ProjectId, asked: wire.Submit) -> wire.Submit | wire.Refusal:
+def settle_class(
+    accounts: Accounts, project: ProjectId, asked: wire.Submit, *, has_gpus: bool
+) -> wire.Submit | wire.Refusal:
     """Name the class of service of a request that names none; refuse to keep a place where that may not be.
 
     Only in a class that never borrows: what is kept is within the project's guarantee, and nobody waits in vain for
-    what idles there.
+    what idles there. And only what a guarantee counts: in a pool that `has_gpus`, those.
     """
     if not asked.keep_ms:
         if asked.is_qos_asked:
             return asked
         return msgspec.structs.replace(asked, qos=choose_qos(accounts, project, asked.qos))
+    if has_gpus and not asked.gpus:
+        sentence = (
+            "a place without a GPU is not kept: it would cost nothing, and hold what cells with a GPU need. Ask for a "
+            "GPU with --gpus, or run the cells without --keep."
+        )
+        return _refused(asked, RefusalCode.QOS_NOT_ALLOWED, sentence)
     allowed = cell_rules(accounts.of(project)).qos
     keeping = [one for one in accounts.qos.values() if _keeps(one) and (allowed is None or one.name in allowed)]
     names = [one.name for one in keeping]

@@ -270,7 +270,9 @@ class Kernels:
             refused = wire.Refusal(code=RefusalCode.NOT_YOUR_PROJECT, sentence=sentence, request=message.request)
             await self._send(kernel.route, refused)
             return
-        settled = settle_class(self.shell.scheduler.state.accounts, message.project or person.project, message)
+        state, project = self.shell.scheduler.state, message.project or person.project
+        has_gpus = state.slot_catalog.largest["gpu"] > 0
+        settled = settle_class(state.accounts, project, message, has_gpus=has_gpus)
         if isinstance(settled, wire.Refusal):
             await self._send(kernel.route, settled)
             return
@@ -282,7 +284,7 @@ class Kernels:
                 await self._send(kernel.route, refused)
                 return
             self._leases.charge(person.user, 1)
-        if await self.shell.find_kept(kernel.session, name):
+        if await self.shell.find_kept(kernel.session, name, message):
             return
         pending = PendingRequest(kernel.session, kernel.kernel, person, message, self._now_ms(), kernel.token)
         await self.shell.submit(name, pending)

@@ -53,6 +53,14 @@ class Stretch(msgspec.Struct, frozen=True):
     until_ms: int
 
 
+class _Replaced(msgspec.Struct, frozen=True):
+    """A cell whose end is yet to be told, in a lease in which the next has begun: so it is where slots are kept."""
+
+    seen_from_ms: int  #: from then on the scheduler saw what it used
+    seen_until_ms: int
+    charged_milli: int | None  #: what was agreed for it
+
+
 class _MeteredLease(msgspec.Struct):
     """A lease that is metered."""
 
@@ -67,6 +75,20 @@ class _MeteredLease(msgspec.Struct):
     seen_until_ms: int | None = None
     seen_from_ms: int = 0  #: from then on the scheduler saw what its cell used, or has been told of it
     is_granted: bool = True  #: no cell has begun yet, and it counts as use all the same
+    replaced: dict[CellId, _Replaced] = msgspec.field(default_factory=dict)  #: the last of them
+
+    def replace(self, now_ms: int) -> bool:
+        """Remember of the cell that runs, if one does, what the scheduler saw of it: the next one begins now.
+
+        Return whether the scheduler saw it run until now: then it sees the next one from its beginning.
+        """
+        if self.meter.cell is None:
+            return False
+        until_ms = now_ms if self.seen_until_ms is None else self.seen_until_ms
+        self.replaced[self.meter.cell] = _Replaced(self.seen_from_ms, until_ms, self.meter.charged_milli)
+        if len(self.replaced) > _CELLS:
+            del self.replaced[next(iter(self.replaced))]
+        return self.seen_until_ms is None
 
     def note_end(self, cell: CellId) -> None:
         """Remember that a cell ended. One so long ago that it is forgotten finds no time that is not yet told."""
@@ -154,6 +176,9 @@ class Metering:
             self._note_end(metered, ended, now_ms)
             told += ended
         else:
+            replaced = metered.replaced.pop(record.cell, None)
+            if replaced is not None:
+                record = msgspec.structs.replace(record, charged_milli=replaced.charged_milli)
             told += metered.meter.add_earlier(
                 record,
                 at_ms - record.held_ms,
@@ -161,7 +186,10 @@ class Metering:
                 is_in_quota=self._would_cover(lease, metered.meter.lease),
                 is_refunded=is_refunded,
             )
-            if not is_refunded and (lease is None or lease.phase is not Phase.GRANTED):  # that is seen as use
+            if replaced is not None:
+                for one in (one for one in told if isinstance(one, CellRecord)):
+                    self._note_missed(one, replaced.seen_from_ms, replaced.seen_until_ms)
+            elif not is_refunded and (lease is None or lease.phase is not Phase.GRANTED):  # that is seen as use
                 for one in (one for one in told if isinstance(one, CellRecord)):
                     for span in one.held:
                         self._note_unseen(one, span.started_at_ms, span.ended_at_ms)
@@ -213,17 +241,21 @@ class Metering:
         for record in ended:
             if not isinstance(record, CellRecord):
                 continue
-            began_ms, ended_ms = record.started_at_ms, record.ended_at_ms
-            if record.refunded_ms:
-                self._note_refunded(record, max(began_ms, seen_from_ms), min(ended_ms, seen_until_ms))
-            elif seen_until_ms <= seen_from_ms:  # none of it
-                self._note_unseen(record, began_ms, ended_ms)
-            else:
-                self._note_unseen(record, began_ms, min(ended_ms, seen_from_ms))
-                self._note_unseen(record, max(began_ms, seen_until_ms), ended_ms)
-            if seen_until_ms - ended_ms >= _WORTH_MS:
-                self._note_refunded(record, max(ended_ms, seen_from_ms), seen_until_ms)
+            self._note_missed(record, seen_from_ms, seen_until_ms)
+            if seen_until_ms - record.ended_at_ms >= _WORTH_MS:
+                self._note_refunded(record, max(record.ended_at_ms, seen_from_ms), seen_until_ms)
         metered.seen_until_ms = None
+
+    def _note_missed(self, cell: CellRecord, seen_from_ms: int, seen_until_ms: int) -> None:
+        """Note what of an ended cell the scheduler, which saw it between these times, did not see, or is refunded."""
+        began_ms, ended_ms = cell.started_at_ms, cell.ended_at_ms
+        if cell.refunded_ms:
+            self._note_refunded(cell, max(began_ms, seen_from_ms), min(ended_ms, seen_until_ms))
+        elif seen_until_ms <= seen_from_ms:  # none of it
+            self._note_unseen(cell, began_ms, ended_ms)
+        else:
+            self._note_unseen(cell, began_ms, min(ended_ms, seen_from_ms))
+            self._note_unseen(cell, max(began_ms, seen_until_ms), ended_ms)
 
     def _note_refunded(self, cell: CellRecord, from_ms: int, until_ms: int) -> None:
         self._refunded += self._stretch(cell, cell.charged, from_ms, until_ms)
@@ -252,16 +284,18 @@ class Metering:
                 self._note_end(metered, ended, now_ms)
                 yield from ended
         elif lease.cell is not None and lease.cell not in metered.cells:
-            if metered.seen_until_ms is not None:
-                if lease.cell == meter.cell:  # it ran on unseen
-                    self._note_running(meter, max(meter.began_ms, metered.seen_until_ms), now_ms)
+            if metered.seen_until_ms is not None and lease.cell == meter.cell:  # it ran on unseen
+                self._note_running(meter, max(meter.began_ms, metered.seen_until_ms), now_ms)
                 metered.seen_until_ms = None
             is_in_quota = self._coverage.is_in_quota(self._state.accounts, lease)
             if lease.cell != meter.cell:
                 charged_milli = lease.charged if lease.cost else None
+                is_seen = metered.replace(now_ms)
+                metered.seen_until_ms = None
                 meter.begin(lease.cell, is_in_quota=is_in_quota, at_ms=lease.since_ms, charged_milli=charged_milli)
                 metered.seen_from_ms = 0  # since its grant
-                if lease.id in self._held_ms or not metered.is_granted:  # a hot session's own is told of a little late
+                # A hot session's own is told of a little late.
+                if not is_seen and (lease.id in self._held_ms or not metered.is_granted):
                     self._note_running(meter, meter.began_ms, now_ms)
                     metered.seen_from_ms = meter.began_ms
             meter.turn(is_in_quota=is_in_quota, at_ms=now_ms)

@@ -198,14 +198,14 @@ class SchedulerShell:
         """Have a session without a cell end, whoever waits."""
         await self._tell_holder(lease, wire.Evict(lease=lease))
 
-    async def find_kept(self, session: SessionId, request: RequestId) -> bool:
+    async def find_kept(self, session: SessionId, request: RequestId, asked: wire.Submit) -> bool:
         """Tell a kernel again of the place that is kept for this request of its session; False where none is.
 
-        One that is kept, and was for another, or of which nobody knows the ticket any more, is given up.
+        One that is kept, and was for another or for something else, or whose ticket nobody knows, is given up.
         """
         for lease in self._kept(session):
             active = self.active_leases.get(lease.id)
-            if lease.request == request and active is not None and active.granted is not None:
+            if lease.request == request and active is not None and active.is_for(asked):
                 await self.tell_granted(lease.id)
                 return True
             await self._tell_holder(lease.id, wire.Evict(lease=lease.id, force=True))

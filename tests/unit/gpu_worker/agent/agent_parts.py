@@ -57,11 +57,12 @@ class AgentParts:
     def __init__(self, folder: Path) -> None:
         self.settings = Pool(folder=str(folder), slots=1).settings()
         self.context = zmq.asyncio.Context()
+        self.told: list[wire.Message] = []  #: to the broker
         self.registry, self.faults = SessionRegistry(), Faults("agent")
         self.server = KernelServer(self.context, self.settings, self.registry, self.faults)
         self.address = self.server.bind("127.0.0.1")
 
-    def session(self, name: str, user: str = "ada") -> Session:
+    def session(self, name: str, user: str = "ada", *, keep_ms: int = 0) -> Session:
         """A session of this name, ready for its kernel; the ticket is the name."""
         prepare = wire.Prepare(
             lease=LeaseId(name),
@@ -73,11 +74,15 @@ class AgentParts:
             slots=(SlotId("cpu-0"),),
             walltime_ms=60_000,
             ticket=name,
+            keep_ms=keep_ms,
         )
-        share = DiskShare(self.settings.folder)
-        session = Session(prepare, self.settings, Inventory(1, use_gpus=False), self.server.send, _no_broker, share)
+        share, inventory = DiskShare(self.settings.folder), Inventory(1, use_gpus=False)
+        session = Session(prepare, self.settings, inventory, self.server.send, self._to_broker, share)
         self.registry.running[prepare.lease] = session
         return session
+
+    async def _to_broker(self, message: wire.Message) -> None:
+        self.told.append(message)
 
     def kernel(self) -> Kernel:
         return Kernel(self.context, self.server, self.address)
@@ -98,7 +103,3 @@ async def agent_parts(folder: Path) -> AsyncIterator[AgentParts]:
             session.executor.close()
         parts.server.close()
         parts.context.destroy(linger=0)
-
-
-async def _no_broker(_message: wire.Message) -> None:
-    pass

@@ -117,9 +117,9 @@ class BrokerParts:
     async def tell_agent(self, agent: AgentId, message: wire.Message) -> None:
         self.to_agents.append(message)
 
-    def join(self, node: str = "n1", slots: int = 1) -> None:
+    def registration(self, node: str = "n1", slots: int = 1) -> wire.Register:
         offers = tuple(wire.SlotOffer(slot=SlotId(f"gpu-{i}"), kind="gpu", name="A100") for i in range(slots))
-        register = wire.Register(
+        return wire.Register(
             protocol=wire.PROTOCOL,
             version="1",
             secret="secret",
@@ -128,7 +128,9 @@ class BrokerParts:
             address=wire.AgentAddress(address="", public_key=""),
             slots=offers,
         )
-        asyncio.run(self.agents.take(node.encode(), register))
+
+    def join(self, node: str = "n1", slots: int = 1) -> None:
+        asyncio.run(self.agents.take(node.encode(), self.registration(node, slots)))
 
     def submit(self, person: Person, cell: str, project: str | None = None, token: str = "") -> LeaseId:
         """A kernel's request for its cell; the name under which it is known from then on."""

@@ -8,6 +8,7 @@ import pytest
 
 from bulletin.codes import RefusalCode
 from bulletin.ids import CellId, KernelId, LeaseId, RequestId
+from bulletin.kept_time import make_kept_cell
 from bulletin.wire import messages as wire
 from gpu_worker.broker.access_review import AccessReview
 from gpu_worker.broker.identity import Hub, Identity, Person
@@ -102,6 +103,30 @@ def test_who_has_left_a_project_runs_no_further_cell_at_its_expense(
     assert "not in the project 'maths'" in said.sentence
     hub.groups["ann"] = ["maths", "physics"]
     assert look(broker, review) == []
+
+
+@pytest.mark.parametrize("taken", ["groups", "server"])
+def test_a_place_that_is_kept_is_given_up_at_once(
+    broker: BrokerParts, hub: FakeHub, review: AccessReview, runs: LeaseId, taken: str
+) -> None:
+    broker.step(events.CellStarted(runs, make_kept_cell()))
+    broker.step(events.CellEnded(runs, CellId("cell-a")))
+    assert look(broker, review) == []
+    if taken == "groups":
+        hub.groups["ann"] = ["physics"]
+    else:
+        del hub.users["ann-token"]
+    assert look(broker, review) == [wire.Evict(lease=runs)]
+
+
+def test_a_place_that_an_idle_notebook_keeps_outlives_the_broker(
+    broker: BrokerParts, hub: FakeHub, review: AccessReview, runs: LeaseId
+) -> None:
+    broker.step(events.CellStarted(runs, make_kept_cell()))
+    broker.step(events.CellEnded(runs, CellId("cell-a")))
+    broker.shell.active_leases[runs].token = ""
+    assert look(broker, review) == []
+    assert look(broker, review) == [], "it speaks when it has a cell"
 
 
 def test_who_has_come_into_a_project_keeps_what_none_pays_for(

@@ -246,6 +246,19 @@ class World:
         elif self.is_linked:
             self.unsaid.append((done, None))
 
+    def go_on(self, lease: LeaseId, cell: str, told_after_ms: int = 0) -> None:
+        """Another cell begins, which is told before the end of the one before: so it is where the slots are kept."""
+        held = self.leases[lease]
+        assert held.cell is not None
+        done = Done(lease, held.cell, held, CellOutcome.RETURNED, held.began_ms, self.now_ms)
+        self.unrecorded[lease, done.cell] = done
+        self.ran.append(done)
+        self.begin(lease, cell)
+        held.is_told = True
+        self.now_ms += told_after_ms
+        self.tell(ev.CellStarted(lease, held.cell, told_after_ms))
+        self.report(done)
+
     def leave(self, lease: LeaseId, why: LeaseEnd = LeaseEnd.LEFT) -> None:
         if self.leases[lease].cell is not None:
             self.end(lease, why.outcome)
@@ -892,3 +905,67 @@ def test_late_and_lost_news_are_charged_at_the_price_that_was_agreed(world: Worl
     world.holds()
     assert {row["charged_milli"] for row in world.ledger.each_cell()} <= {2500, None}
     assert world.spent(LAB) == world.charged(LAB)
+
+
+@pytest.mark.parametrize("told_after_ms", [0, 700, 5_000])
+def test_a_place_that_is_kept_is_charged_once(world: World, told_after_ms: int) -> None:
+    world.settings = msgspec.structs.replace(SETTINGS, prices=(Price("model", 250),))
+    world.new_broker()
+    world.register()
+    lease = world.ask("ann", "lab")
+    world.begin(lease, "first")
+    for cell in ("kept-1", "second", "kept-2", "third"):
+        world.pass_ms(6_000)
+        world.pass_ms(4_000)
+        world.go_on(lease, cell, told_after_ms)
+        world.pass_ms(0)
+    world.pass_ms(10_000)
+    world.end(lease)
+    world.pass_ms(0)
+    all_of_it = 5 * 10_000 + 4 * told_after_ms
+    assert world.unseen == []
+    assert world.spent(LAB) == Fraction(5, 2) * all_of_it
+    world.settle()
+    rows = {cell: row for (cell, _), (row,) in world.holds().items()}
+    assert [rows[cell]["held_ms"] for cell in ("first", "third")] == [10_000, 10_000 + told_after_ms]
+    assert {row["charged_milli"] for row in rows.values()} == {2_500}
+    assert world.charged(LAB) == world.spent(LAB)
+    world.knows_the_ledger()
+
+
+def test_what_was_agreed_for_a_kept_place_holds_when_prices_change_meanwhile(world: World) -> None:
+    world.settings = msgspec.structs.replace(SETTINGS, prices=(Price("model", 400),))
+    world.new_broker()
+    world.register()
+    lease = world.ask("ann", "lab")
+    world.begin(lease, "first")
+    world.pass_ms(30)
+    world.pass_ms(2_000)
+    dearer = msgspec.structs.replace(SETTINGS, prices=(Price("model", 200),))
+    world.step(ev.SettingsChanged(dearer))
+    world.go_on(lease, "kept-1")
+    world.pass_ms(1_000)
+    world.end(lease)
+    assert world.spent(LAB) == 4 * 2_030 + 2 * 1_000
+    world.settle()
+    rows = {cell: row for (cell, _), (row,) in world.holds().items()}
+    assert [rows[cell]["charged_milli"] for cell in ("first", "kept-1")] == [4_000, 2_000]
+
+
+def test_a_kept_cell_that_began_while_its_node_was_lost_is_charged_from_there_on(world: World) -> None:
+    world.register()
+    lease = world.ask("ann", "lab")
+    world.begin(lease, "first")
+    world.pass_ms(1_000)
+    world.is_linked = world.is_registered = False
+    world.step(ev.AgentLost(AgentId("a")))
+    world.pass_ms(300)
+    world.end(lease)
+    world.begin(lease, "kept-1")
+    world.pass_ms(500)
+    world.register()
+    world.pass_ms(200)
+    world.end(lease)
+    world.settle()
+    world.holds()
+    assert world.spent(LAB) == world.charged(LAB) == 2_000
