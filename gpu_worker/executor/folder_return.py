@@ -46,7 +46,6 @@ class FolderReturn:
         new = {path for path in changes.links if path not in late and mirror.version_there(path) is None}
         self._make_links(new)
         self._upload([path for path in changes.files if path not in late])
-        self._make_links(path for path in changes.links if path not in late | new)
         self._copy_moved()
         self._remove(lambda path: path in changes.in_the_way)
         kept = {path for path in late if not self._kept.isdisjoint(self._find_in_the_way(path))}
@@ -55,6 +54,7 @@ class FolderReturn:
         self._make_folders(path for path in changes.folders if path in late - kept)
         self._make_links(path for path in changes.links if path in late - kept)
         self._upload(list(self._waiting), is_last=True)
+        self._make_links(path for path in changes.links if path not in late | new)
         self._remove(lambda path: path not in changes.in_the_way)
         self._remove_copies()
 

@@ -191,6 +191,13 @@ def _move_out_of_the_folder_of_the_same_name() -> None:
     Path("between").rmdir()
 
 
+def _link_from_the_old_name_into_a_folder_of_an_old_name() -> None:
+    Path("log").rename("kept")
+    Path("log").mkdir()
+    Path("log.1").rename("log/first")
+    Path("log.1").symlink_to("log/first")
+
+
 MOVES = {
     "files change places": _change_places,
     "files go round": _go_round,
@@ -202,6 +209,7 @@ MOVES = {
     "a file is kept before it is written anew": _back_up,
     "a file is kept under a version, and a link leads there": _link_to_the_latest,
     "files are rotated": _rotate,
+    "a link leads into a folder in the place of a file": _link_from_the_old_name_into_a_folder_of_an_old_name,
     "all is moved into a new folder": _move_into_a_new_folder,
 }
 FILES = {"data/a": "text of a", "data/deep/b": "text of b", "log": "text of log", "log.1": "text of log.1"}
