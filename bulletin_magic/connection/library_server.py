@@ -1,12 +1,12 @@
 """The notebook's installed libraries, served to a session's node that lacks some: what their lists of files name."""
 
+import errno
 import importlib.metadata
 import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from importlib.machinery import all_suffixes
-from pathlib import Path
 
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
@@ -15,7 +15,7 @@ from bulletin.libraries import platform
 from bulletin.units import show_size
 from bulletin.wire.frames import BLOB_LIMIT, Blob
 from bulletin.wire.messages import FetchLibrary, FileVersion, FindLibrary, FolderReply, Library, LibraryFile
-from bulletin_magic.connection.contained_paths import PathEscapes, open_parent, split
+from bulletin_magic.connection.contained_paths import PathEscapes, open_parent
 
 #: More than that is not read at once.
 _LARGEST_PART = 4 * 2**20
@@ -23,6 +23,9 @@ _LARGEST_PART = 4 * 2**20
 _COMPILED = tuple(suffix for suffix in (*all_suffixes(), ".dylib") if suffix not in {".py", ".pyc"})
 #: So many libraries at most are described in one answer: a namespace may be of many.
 _MOST_FOUND = 50
+_LINKS_STAY = "its files are links to others, and links are not followed"
+#: What Linux says of a link that is no step of a path.
+_LINKED = frozenset({errno.ELOOP, errno.ENOTDIR})
 
 
 class _Installed(msgspec.Struct, frozen=True):
@@ -55,7 +58,8 @@ class LibraryServer:
         except ValueError as error:  # PathEscapes, or metadata that cannot be read
             return FolderReply(number=message.number, problem=str(error)), ()
         except OSError as error:
-            return FolderReply(number=message.number, problem=f"{error.strerror or error}"), ()
+            what = f"{message.path}: " if isinstance(message, FetchLibrary) else ""
+            return FolderReply(number=message.number, problem=f"{what}{error.strerror or error}"), ()
 
     def _offer(self, message: FindLibrary) -> tuple[FolderReply, Sequence[Blob]]:
         names = [message.library] if message.library else list(_libraries_with(message.module))[:_MOST_FOUND]
@@ -171,17 +175,20 @@ def _files_of(distribution: importlib.metadata.Distribution, root: str) -> tuple
     if '"editable": true' in direct.replace('"editable":true', '"editable": true'):
         return [], "it is installed from its sources (editable), and these stay where they are"
     found = []
-    for path in distribution.files:
-        text = str(path)
+    for text in dict.fromkeys(map(str, distribution.files)):
         if text.startswith(("/", "..")) or text.endswith(".pyc"):
             continue  # programs beside the interpreter, and what Python compiles by itself
         try:
-            split(text)
-            facts = os.lstat(Path(root, text))
-        except (PathEscapes, OSError):
+            with open_parent(root, text) as (parent, name):
+                facts = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        except (PathEscapes, FileNotFoundError):
             continue  # it was removed since, or is nothing that can be served
+        except OSError as error:
+            if error.errno in _LINKED:
+                return [], _LINKS_STAY
+            return [], f"{text} cannot be read: {error.strerror}"
         if stat.S_ISLNK(facts.st_mode):
-            return [], "its files are links to others, and links are not followed"
+            return [], _LINKS_STAY
         if stat.S_ISREG(facts.st_mode):
             found.append(LibraryFile(text, facts.st_size, bool(facts.st_mode & stat.S_IXUSR)))
     return found, "" if found else "none of its files is where libraries are"

@@ -19,6 +19,7 @@ import msgspec
 from gpu_worker.executor.folder_mirror import FolderMirror
 from gpu_worker.executor.folder_orders import MOST_SENTENCES, PACKET_BYTES, Done, Order
 from gpu_worker.executor.folder_requests import FolderRequests, FolderUnreachable
+from gpu_worker.executor.folder_return import FolderReturn
 from gpu_worker.executor.folder_transfers import FolderTransfers
 from gpu_worker.executor.leased_files import LeasedFiles
 from gpu_worker.executor.library_fetches import LibraryFetches
@@ -73,7 +74,7 @@ class FolderKeeper:
                 return Done(order.number)
             case "hand back":
                 for mirror in self._mirrors.values():
-                    self._transfers.hand_back(mirror)
+                    FolderReturn(self._transfers, mirror).hand_back()
                 return Done(order.number, notes=self._take_notes())
             case "libraries":
                 notes = self._libraries.bring(order.names)

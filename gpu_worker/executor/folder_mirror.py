@@ -17,24 +17,15 @@ import xxhash
 
 from bulletin.file_names import is_text
 from bulletin.wire.messages import FileVersion, FolderEntry
+from gpu_worker.executor.file_signatures import Signature, digest_of, signature_at, signature_of
 from gpu_worker.executor.leased_files import LeasedFiles
 
-_BLOCK = 2**20
 #: Made by Python beside what it imports; and ours.
 _LEFT_OUT = frozenset({"__pycache__"})
 _OWN_PREFIX = ".bulletin-"
 _NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT})
 #: What stands for the version of what is no file, as the notebook has it.
 LINK = FileVersion(0, 0)
-
-
-class Signature(NamedTuple):
-    """What tells that a file here was not touched."""
-
-    inode: int
-    size: int
-    mtime_ns: int
-    ctime_ns: int
 
 
 class MirroredFile(msgspec.Struct):
@@ -50,6 +41,13 @@ class MirroredFile(msgspec.Struct):
     digest: str = ""
     #: Why its content does not come, in a sentence.
     problem: str = ""
+
+
+class MirroredLink(NamedTuple):
+    """A link of the notebook here: where it leads, and as it was when it was the same as in the notebook."""
+
+    target: str
+    seen: Signature | None
 
 
 class FolderChanges(NamedTuple):
@@ -75,13 +73,15 @@ class FolderMirror:
         self.files: dict[str, MirroredFile] = {}
         #: With a sentence why not, where what is in one does not follow.
         self.folders: dict[str, str] = {}
-        self._links: dict[str, str] = {}
+        self._links: dict[str, MirroredLink] = {}
         #: Contents of before, by their digest.
         self._contents: dict[str, Path] = {}
         #: Of the listing that was taken in last.
         self.listing_digest = ""
-        #: What cells left that could not be brought to the notebook, as it was then.
+        #: What cells left that could not be brought to the notebook, as it was then; it stays here as it is.
         self.failed: dict[str, Signature] = {}
+        #: Those of them whose name the notebook has for something else.
+        self._taken: set[str] = set()
         #: Files that could not be put here, each with a sentence why not.
         self._unplaced: dict[str, str] = {}
         #: Folders, with a slash, whose content is not known here.
@@ -99,6 +99,7 @@ class FolderMirror:
         Returns the files without content whose file system has no leases: they are to be filled at once.
         """
         by_path = {entry.path: entry for entry in entries}
+        self._forget_failed(by_path)
         for path in [path for path, file in self.files.items() if _kind(by_path, path) != "file"]:
             self._drop(path, self.files.pop(path))
         for path in [path for path in self._links if _kind(by_path, path) != "link"]:
@@ -112,7 +113,10 @@ class FolderMirror:
                 self.path(path).rmdir()
         eager = []
         self._unplaced.clear()
+        failed = tuple(f"{path}/" for path in self.failed)
         for entry in entries:
+            if f"{entry.path}/".startswith(failed):
+                continue
             try:
                 if entry.kind == "folder":
                     self._make_folder(entry)
@@ -124,6 +128,20 @@ class FolderMirror:
                 if error.errno in _NO_ROOM:  # else a cell has put something else there
                     self._unplaced[entry.path] = f"{entry.path} is not on the node: {error.strerror}"
         return eager
+
+    def _forget_failed(self, by_path: dict[str, FolderEntry]) -> None:
+        """Let those be tried again whose name has become free in the notebook, or is that of a folder, as here."""
+        kinds = {path: _kind(by_path, path) for path in self.failed}
+        for path, kind in kinds.items():
+            here = self.path(path)
+            is_folder = kind == "folder" and here.is_dir() and not here.is_symlink()
+            if is_folder or (not kind and path in self._taken):
+                self.failed = {
+                    other: now for other, now in self.failed.items() if not f"{other}/".startswith(f"{path}/")
+                }
+            elif not os.path.lexists(here):
+                self.failed.pop(path, None)
+        self._taken = {path for path in self.failed if kinds[path]}
 
     @property
     def refused(self) -> dict[str, str]:
@@ -139,11 +157,11 @@ class FolderMirror:
             self.path(entry.path).chmod(entry.mode | 0o700)
 
     def _make_link(self, entry: FolderEntry) -> None:
-        if self._links.get(entry.path) == entry.target:
+        if (known := self._links.get(entry.path)) is not None and known.target == entry.target:
             return
         self.path(entry.path).unlink(missing_ok=True)
         self.path(entry.path).symlink_to(entry.target)
-        self._links[entry.path] = entry.target
+        self._links[entry.path] = MirroredLink(entry.target, signature_at(self.path(entry.path)))
 
     def _place(self, entry: FolderEntry) -> MirroredFile | None:
         """Put a file without content in its place, unless it is there as it is in the notebook."""
@@ -152,7 +170,7 @@ class FolderMirror:
             return None
         target = self.path(entry.path)
         if known is not None:
-            if known.descriptor < 0 and not known.problem and known.seen != _signature(target):
+            if known.descriptor < 0 and not known.problem and known.seen != signature_at(target):
                 return None  # a cell has changed it
             self._drop(entry.path, known)
         elif target.exists():
@@ -169,7 +187,7 @@ class FolderMirror:
         self.files[entry.path] = file
         if size == 0 or entry.problem:
             os.close(descriptor)
-            file.descriptor, file.seen, file.digest = -1, _signature(target), xxhash.xxh3_128_hexdigest(b"")
+            file.descriptor, file.seen, file.digest = -1, signature_at(target), xxhash.xxh3_128_hexdigest(b"")
             return None
         return None if is_leased else file
 
@@ -179,9 +197,9 @@ class FolderMirror:
         if file.descriptor >= 0:
             self._leases.close(file.descriptor)
             file.descriptor = -1
-            is_unchanged = (now := _signature(target)) is not None and now.inode == file.inode
+            is_unchanged = (now := signature_at(target)) is not None and now.inode == file.inode
         else:
-            is_unchanged = file.seen is not None and file.seen == _signature(target)
+            is_unchanged = file.seen is not None and file.seen == signature_at(target)
         if not is_unchanged:
             return
         with contextlib.suppress(OSError):
@@ -205,7 +223,8 @@ class FolderMirror:
 
     def known_digests(self, size: int) -> tuple[str, ...]:
         """List the contents of this size that were here."""
-        return tuple(digest for digest, path in self._contents.items() if _size(path) == size)
+        sizes = ((digest, signature_at(path)) for digest, path in self._contents.items())
+        return tuple(digest for digest, facts in sizes if facts is not None and facts.size == size)
 
     def copy_known(self, digest: str, file: MirroredFile) -> None:
         """Fill a file with a content that was here. Raises OSError."""
@@ -249,20 +268,25 @@ class FolderMirror:
         here: set[str] = set()
         self._unread = [f"{path}/" for path, problem in self.folders.items() if problem]
         for path, entry, facts in self._scan("", self.here):
+            signature = signature_of(facts)
+            if self.failed.get(path) == signature:
+                here.add(path)
+                self._unread.append(f"{path}/")
+                continue
             if self._is_in_the_way(path, is_folder=stat.S_ISDIR(facts.st_mode)):
                 found.in_the_way.add(path)
             else:
                 here.add(path)
             if entry.is_symlink():
                 target = str(Path(entry.path).readlink())
-                if self._links.get(path) != target:
+                if (link := self._links.get(path)) is None or link.target != target:
                     found.links[path] = target
             elif stat.S_ISDIR(facts.st_mode):
                 if path not in self.folders:
                     found.folders.append(path)
-            elif self._is_changed(path, signature := signature_of(facts)):
+            elif self._is_changed(path, signature):
                 found.files[path] = signature
-        unread = tuple(self._unread)  # nobody knows what is gone of it
+        unread = tuple(self._unread)  # nobody knows what is gone of it, or it is another one than the notebook's
         gone = [path for path in (*self.files, *self._links, *self.folders) if path not in here]
         gone = [path for path in gone if not path.startswith(unread)]
         replaced = tuple(f"{path}/" for path in found.in_the_way)
@@ -305,8 +329,6 @@ class FolderMirror:
 
     def _is_changed(self, path: str, now: Signature) -> bool:
         file = self.files.get(path)
-        if self.failed.get(path) == now:
-            return False
         if file is None:
             return True
         if file.seen == now or (file.inode == now.inode and file.descriptor >= 0):
@@ -324,6 +346,13 @@ class FolderMirror:
             if file.inode == inode and file.descriptor >= 0:
                 return path, file
         return None
+
+    def signature_there(self, path: str) -> Signature | None:
+        """Return how a file or link of the notebook was here when it was as there; its inode alone if nobody knows."""
+        file = self.files.get(path)
+        if file is not None:
+            return file.seen or Signature(file.inode, -1, 0, 0)
+        return self._links[path].seen if path in self._links else None
 
     # --- what the notebook has taken over
 
@@ -347,35 +376,22 @@ class FolderMirror:
         if target is None:
             self.folders[path] = ""
         else:
-            self._links[path] = target
+            self._links[path] = MirroredLink(target, signature_at(self.path(path)))
 
+    def note_failed(self, path: str, now: Signature | None = None) -> None:
+        """Take note that what is here under this name could not be brought, as it is, or as it was before."""
+        if (signature := now or signature_at(self.path(path))) is not None:
+            self.failed[path] = signature
 
-def digest_of(descriptor: int) -> str:
-    """Compute the digest of a file's content. Raises OSError."""
-    seen, offset = xxhash.xxh3_128(), 0
-    while data := os.pread(descriptor, _BLOCK, offset):
-        seen.update(data)
-        offset += len(data)
-    return seen.hexdigest()
+    def note_kept(self, path: str) -> None:
+        """Take note that the notebook keeps what cells took away: it is put here again before the next one."""
+        self.note_removed(path)
+        self.listing_digest = ""
 
-
-def signature_of(facts: os.stat_result) -> Signature:
-    """Take from what the system says of a file what tells whether it was touched."""
-    return Signature(facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
-
-
-def _signature(path: Path) -> Signature | None:
-    try:
-        return signature_of(path.lstat())
-    except OSError:
-        return None
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return -1
+    def note_taken(self, path: str) -> None:
+        """Take note that the notebook has something of its own of that name, and keeps it."""
+        self.note_removed(path)
+        self._taken.add(path)
 
 
 def _kind(entries: dict[str, FolderEntry], path: str) -> str:

@@ -1,16 +1,14 @@
-"""How the content of files comes from the notebook, and what cells made goes there."""
+"""How the content of files comes from the notebook."""
 
 import os
 import posixpath
-import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
-import xxhash
 
 from bulletin.wire.frames import Blob
-from bulletin.wire.messages import ChangeFolder, FetchFile, FileVersion, FolderEntry, FolderReply, ListFolder, StoreFile
-from gpu_worker.executor.folder_mirror import FolderMirror, MirroredFile, Signature, signature_of
+from bulletin.wire.messages import FetchFile, FileVersion, FolderEntry, FolderReply, ListFolder
+from gpu_worker.executor.folder_mirror import FolderMirror, MirroredFile
 from gpu_worker.executor.folder_requests import PART_BYTES, FolderRequests, FolderUnreachable, Job
 
 #: So long nobody may answer before a cell is not begun, or goes on without what it opens, or its files stay here.
@@ -19,15 +17,13 @@ PATIENCE_S = 60.0
 _TRIES = 3
 #: Small files beside one that is opened come with it: most often they are opened next.
 _SMALL_BYTES, _MOST_SMALL = 128 * 1024, 128
-#: So many files are on their way to the notebook at once.
-_AT_ONCE = 8
 
 
 class FolderTransfers:
-    """Moves contents between mirrors and the notebook. `notes` has what its user is to be told."""
+    """Brings contents from the notebook into mirrors. `notes` has what its user is to be told."""
 
     def __init__(self, requests: FolderRequests) -> None:
-        self._requests = requests
+        self.requests = requests
         self.notes: list[str] = []
 
     def note(self, sentence: str) -> None:
@@ -54,7 +50,7 @@ class FolderTransfers:
             return ()
 
         make = lambda number: (ListFolder(number=number, root=mirror.root, digest=mirror.listing_digest), ())  # noqa: E731
-        self._requests.run([Job(make, take)], PATIENCE_S)
+        self.requests.run([Job(make, take)], PATIENCE_S)
         if problem:
             raise OSError(problem)
         return found
@@ -64,7 +60,7 @@ class FolderTransfers:
     def fill(self, mirror: FolderMirror, path: str, until_s: float | None = None) -> None:
         """Bring the content of a file, and of small ones beside it. By `until_s` somebody cannot be held any longer."""
         file = mirror.files[path]
-        self._fetch_all(mirror, [path], until_s)
+        self.fetch(mirror, [path], until_s)
         if file.descriptor < 0 and file.there.size <= _SMALL_BYTES:
             folder = posixpath.dirname(path)
             beside = [
@@ -72,20 +68,20 @@ class FolderTransfers:
                 for other, one in mirror.files.items()
                 if one.descriptor >= 0 and one.there.size <= _SMALL_BYTES and posixpath.dirname(other) == folder
             ]
-            self._fetch_all(mirror, beside[:_MOST_SMALL], None, patience_s=1.0)
+            self.fetch(mirror, beside[:_MOST_SMALL], patience_s=1.0)
 
     def fill_all(self, mirror: FolderMirror, files: Iterable[MirroredFile]) -> None:
         """Bring the contents of these files."""
         wanted = {id(file) for file in files}
-        self._fetch_all(mirror, [path for path, file in mirror.files.items() if id(file) in wanted], None)
+        self.fetch(mirror, [path for path, file in mirror.files.items() if id(file) in wanted])
 
-    def _fetch_all(
-        self, mirror: FolderMirror, paths: list[str], until_s: float | None, patience_s: float = PATIENCE_S
+    def fetch(
+        self, mirror: FolderMirror, paths: list[str], until_s: float | None = None, patience_s: float = PATIENCE_S
     ) -> None:
         """Bring these files' contents; one that does not come is given up with a note, unless nobody waits for it."""
         fetches = [_Fetch(mirror, path, mirror.files[path]) for path in paths if mirror.files[path].descriptor >= 0]
         try:
-            self._requests.run([fetch.first_job() for fetch in fetches], patience_s, until_s)
+            self.requests.run([fetch.first_job() for fetch in fetches], patience_s, until_s)
         except FolderUnreachable as error:
             if patience_s < PATIENCE_S:
                 return
@@ -96,68 +92,6 @@ class FolderTransfers:
             if fetch.problem and fetch.file.descriptor >= 0:
                 mirror.give_up(fetch.file, fetch.problem)
                 self.note(f"{fetch.path} is empty on the node: {fetch.problem}.")
-
-    # --- to there
-
-    def hand_back(self, mirror: FolderMirror) -> None:
-        """Take to the notebook what cells have changed. Raises FolderUnreachable."""
-        changes = mirror.changes()
-        for path, now in list(changes.files.items()):
-            to_come = mirror.is_to_come(now.inode)
-            if to_come is not None:  # the cell has given it another name, without having opened it
-                self._fetch_all(mirror, [to_come[0]], None)
-                changes.files[path] = signature_of(mirror.path(path).lstat())
-        first = changes.in_the_way
-        self._remove(
-            mirror,
-            {path: base for path, base in changes.removed_files.items() if path in first},
-            [path for path in changes.removed_folders if path in first],
-        )
-        jobs = [self._change(mirror, "make-folder", path) for path in changes.folders]
-        jobs += [
-            self._change(mirror, "make-link", path, mirror.version_there(path), target)
-            for path, target in changes.links.items()
-        ]
-        for job in jobs:  # a folder before what is in it
-            self._requests.run([job], PATIENCE_S)
-        uploads = [_FileReturn(self, mirror, path, now) for path, now in changes.files.items()]
-        for start in range(0, len(uploads), _AT_ONCE):
-            some = uploads[start : start + _AT_ONCE]
-            self._requests.run((job for upload in some for job in upload.jobs()), PATIENCE_S)
-            self._requests.run([job for upload in some for job in upload.last_jobs()], PATIENCE_S)
-        self._remove(
-            mirror,
-            {path: base for path, base in changes.removed_files.items() if path not in first},
-            [path for path in changes.removed_folders if path not in first],
-        )
-
-    def _remove(self, mirror: FolderMirror, files: Mapping[str, FileVersion], folders: Iterable[str]) -> None:
-        """Remove files and links, and folders in their order."""
-        self._requests.run(
-            [self._change(mirror, "remove-file", path, base) for path, base in files.items()], PATIENCE_S
-        )
-        for path in folders:
-            self._requests.run([self._change(mirror, "remove-folder", path)], PATIENCE_S)
-
-    def _change(
-        self, mirror: FolderMirror, change: str, path: str, base: FileVersion | None = None, target: str = ""
-    ) -> Job:
-        def make(number: int) -> tuple[ChangeFolder, Sequence[Blob]]:
-            fields = {"number": number, "root": mirror.root, "path": path, "change": change, "target": target}
-            return msgspec.convert({**fields, "base": base and msgspec.to_builtins(base)}, ChangeFolder), ()
-
-        def take(reply: FolderReply, _blobs: Sequence[Blob]) -> Iterable[Job]:
-            if reply.problem:
-                self.note(f"{path} is not as the cell left it in the notebook's folder: {reply.problem}.")
-            if reply.note:
-                self.note(reply.note)
-            if change.startswith("make"):  # also where it could not be made: it is not tried with each cell
-                mirror.note_made(path, target if change == "make-link" else None)
-            else:
-                mirror.note_removed(path)
-            return ()
-
-        return Job(make, take)
 
 
 class _Fetch:
@@ -218,78 +152,3 @@ class _Fetch:
             self.problem = "it is changed in the notebook again and again while it is read"
             return ()
         return [self.first_job()]
-
-
-class _FileReturn:
-    """A file that a cell has made or changed, on its way to the notebook."""
-
-    def __init__(self, transfers: FolderTransfers, mirror: FolderMirror, path: str, now: Signature) -> None:
-        self._transfers, self._mirror, self._path, self._now = transfers, mirror, path, now
-        self._base = mirror.version_there(path)
-        self._mode = 0o644
-        self._digest = xxhash.xxh3_128()
-        self._last: tuple[int, bytes] | None = None
-        self._total = now.size
-        self._is_over = False
-
-    def jobs(self) -> Iterator[Job]:
-        """Send all parts but the last."""
-        try:
-            descriptor = os.open(self._mirror.path(self._path), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        except OSError as error:
-            self._give_up(error.strerror or str(error))
-            return
-        try:
-            self._mode = stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o777
-            offset = 0
-            while True:
-                data = os.pread(descriptor, min(PART_BYTES, self._total - offset), offset)
-                self._digest.update(data)
-                if offset + len(data) >= self._total or not data:
-                    self._total = offset + len(data)
-                    self._last = offset, data
-                    return
-                yield self._job(offset, data, "")
-                if self._is_over:
-                    return
-                offset += len(data)
-        finally:
-            os.close(descriptor)
-
-    def last_jobs(self) -> list[Job]:
-        """Send the last part, when all others are there."""
-        if self._is_over or self._last is None:
-            return []
-        return [self._job(*self._last, self._digest.hexdigest())]
-
-    def _job(self, offset: int, data: bytes, digest: str) -> Job:
-        def make(number: int) -> tuple[StoreFile, Sequence[Blob]]:
-            message = StoreFile(
-                number=number,
-                root=self._mirror.root,
-                path=self._path,
-                offset=offset,
-                total=self._total,
-                mode=self._mode,
-                digest=digest,
-                base=self._base,
-            )
-            return message, (data,)
-
-        def take(reply: FolderReply, _blobs: Sequence[Blob]) -> Iterable[Job]:
-            if reply.problem:
-                self._give_up(reply.problem)
-            elif digest and reply.version is not None:
-                if reply.note:
-                    self._transfers.note(reply.note)
-                version = FileVersion(0, 0) if reply.note else reply.version
-                self._mirror.note_stored(self._path, self._now, self._mode, digest, version)
-            return ()
-
-        return Job(make, take)
-
-    def _give_up(self, problem: str) -> None:
-        if not self._is_over:
-            self._is_over = True
-            self._mirror.failed[self._path] = self._now
-            self._transfers.note(f"{self._path} was not brought to the notebook's folder: {problem}.")

@@ -13,7 +13,7 @@ from bulletin.libraries import platform
 from bulletin.units import show_size
 from bulletin.wire.frames import Blob
 from bulletin.wire.messages import FetchLibrary, FindLibrary, FolderReply, Library, LibraryFile
-from gpu_worker.executor.folder_requests import PART_BYTES, FolderRequests, Job
+from gpu_worker.executor.folder_requests import PART_BYTES, FolderRequests, FolderUnreachable, Job
 
 #: So long nobody may answer before a cell runs without what it needs.
 _PATIENCE_S = 60.0
@@ -42,18 +42,27 @@ class LibraryFetches:
     def bring(self, modules: Iterable[str]) -> list[str]:
         """Bring what has these top modules, with all that it needs and is not here; return sentences for the user.
 
-        Raises FolderUnreachable, or OSError.
+        Each comes with what it needs or not at all, and then `problems` says why; that keeps none of the others away.
         """
-        sentences = []
+        sentences, unreachable = [], ""
         for module in modules:
-            libraries = self._gather(module)
-            if libraries:
-                size = sum(self._fetch(library) for library in libraries)
-                sentences.append(_say(module, libraries, size))
+            self.problems.pop(module, None)
+            try:
+                if unreachable:  # nobody waits for it once for each of them
+                    raise FolderUnreachable(unreachable)
+                if libraries := self._gather(module):
+                    sentences.append(_say(module, libraries, self._fetch_all(libraries)))
+            except FolderUnreachable as error:
+                self.problems[module] = unreachable = str(error)
+            except OSError as error:
+                self.problems[module] = f"{error.strerror or error}"
         return sentences
 
     def _gather(self, module: str) -> list[Library]:
-        """Gather what is to come for a module; nothing where it cannot, and then `problems` says why."""
+        """Gather what is to come for a module; nothing where `problems` says why not.
+
+        Raises OSError, too, where it cannot come.
+        """
         found = {one.name: one for one in self._ask(FindLibrary(number=0, module=module, platform=platform()))}
         if not found:
             self.problems[module] = "no library that is installed there names it among its files"
@@ -97,18 +106,23 @@ class LibraryFetches:
         self._requests.run([Job(make, take)], _PATIENCE_S)
         return found
 
-    def _fetch(self, library: Library) -> int:
-        """Bring a library's files; return how many bytes those are."""
-        self._begun += 1
-        folder = self._place / str(self._begun) / "site-packages"  # as where what is installed lies
+    def _fetch_all(self, libraries: Sequence[Library]) -> int:
+        """Bring these libraries' files, or none of them; return how many bytes those are. Raises OSError."""
+        begun: dict[str, Path] = {}
         try:
-            self._requests.run(_parts(library, folder), _PATIENCE_S)
+            for library in libraries:
+                self._begun += 1
+                begun[library.name] = (
+                    self._place / str(self._begun) / "site-packages"
+                )  # as where what is installed lies
+                self._requests.run(_parts(library, begun[library.name]), _PATIENCE_S)
         except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
+            for folder in begun.values():
+                shutil.rmtree(folder, ignore_errors=True)
             raise
-        size = sum(file.size for file in library.files)
+        size = sum(file.size for library in libraries for file in library.files)
         self._bytes += size
-        self._came[library.name] = str(folder)
+        self._came.update({name: str(folder) for name, folder in begun.items()})
         return size
 
 

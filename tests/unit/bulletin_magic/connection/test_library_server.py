@@ -117,3 +117,18 @@ def test_one_whose_files_cannot_be_told_says_why(site: Site, facts: dict[str, st
 
 def test_what_is_not_installed_is_not_there(site: Site) -> None:
     assert site.find(module="nowhere_at_all") == site.find(library="../../etc") == []
+
+
+def test_a_library_whose_folder_is_a_link_is_not_served(site: Site, tmp_path: Path) -> None:
+    site.install("tool", "tool/__init__.py,,\n")
+    (tmp_path / "tool").mkdir()
+    (tmp_path / "tool" / "__init__.py").write_text("X = 1\n")
+    (site.folder / "tool").symlink_to(tmp_path / "tool")
+    [library] = site.find(library="tool")
+    assert (library.files, library.problem) == ((), "its files are links to others, and links are not followed")
+
+
+def test_a_file_that_the_list_names_twice_is_one(site: Site) -> None:
+    site.install("tool", "tool.py,,\ntool.py,sha256=00,6\n", tool="X = 1\n")
+    [library] = site.find(library="tool")
+    assert [file.path for file in library.files] == ["tool.py"]
