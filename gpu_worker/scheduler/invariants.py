@@ -157,6 +157,8 @@ def _check_requests(state: State) -> None:
     )
     everybody = [(at.project.id, user) for at in state.accounts.by_id.values() for user in at.users.values()]
     boosted = {(project, user.name) for project, user in everybody if user.is_boosted}
+    allowances = state.accounts.allowances
+    _same("end of the next allowance", allowances.next_ms, allowances.find_next_ms())
     _same("boosted users", boosted, set(state.boosts.until_ms))
     _same("queued by user", state.queued, dict(Counter((request.user, request.qos) for request in pending)))
 

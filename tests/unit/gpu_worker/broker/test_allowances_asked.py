@@ -1,6 +1,7 @@
 """Asking for more than the rules give: who asks, who decides, within which bounds, and what is kept of it."""
 
 import asyncio
+import shlex
 
 import msgspec
 import pytest
@@ -295,6 +296,9 @@ def test_the_refusal_of_a_cell_says_how_to_ask_and_what_is_granted_lets_it_run(p
     assert said.endswith('To ask for it: `%gpu request --time 4h --why "..."`.')
     assert refusal_of_cell(pool, ANN, gpus=2).endswith('`%gpu request --gpus 2 --why "..."`.')
     assert "--project maths" in refusal_of_cell(pool, ANN, walltime_ms=90 * 60_000, project="maths")
+    spaced = msgspec.structs.replace(ANN, groups=("maths", "my 'lab'"))
+    line = shlex.split(refusal_of_cell(pool, spaced, walltime_ms=4 * HOUR_MS, project="my 'lab'").split("`")[1])
+    assert line == ["%gpu", "request", "--time", "4h", "--project", "my 'lab'", "--why", "..."]
     assert "%gpu request" not in refusal_of_cell(pool, ANN, walltime_ms=60 * DAY_MS)
     asked = row(pool, ANN, MORE_TIME)
     row(pool, LEA, DecideAllowance(id=asked.id, is_granted=True))
