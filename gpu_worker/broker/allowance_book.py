@@ -139,7 +139,9 @@ class AllowanceBook:
         here = [one for one in mine if one.project == project]
         at_once = [one.asked_at_ms for one in here if one.was_granted_at_once]
         taken = [one.taken_at_ms for one in here if one.taken_at_ms is not None]
-        is_at_once = is_granted_at_once(accounts, project, wanted, now_ms, at_once, taken)
+        is_at_once = not self._leads(person, project) and is_granted_at_once(
+            accounts, project, wanted, now_ms, at_once, taken
+        )
         self._check_pace(mine, now_ms, waits=not is_at_once)
         note = AllowanceNote(
             id=f"a-{keys.make_id()}",
@@ -156,6 +158,12 @@ class AllowanceBook:
             note = _decided(note, "granted", "", "", now_ms, now_ms + wanted.for_ms)
         await self._keep(note)
         return note
+
+    def _leads(self, person: Person, project: ProjectId) -> bool:
+        """Whether somebody who is no admin leads a project, and may have written its rules, by any of their tokens."""
+        state = self._shell.scheduler.state
+        is_named = person.user in named_leads(state.accounts.of(project))
+        return not person.is_admin and (is_named or known_ids.is_led(state, person, project))
 
     @staticmethod
     def _check_pace(mine: list[AllowanceNote], now_ms: int, *, waits: bool) -> None:

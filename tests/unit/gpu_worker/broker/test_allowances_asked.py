@@ -249,6 +249,19 @@ def test_who_ended_it_decides_whether_its_user_has_it_again(ledger: Ledger, pers
     assert row(pool, ANN, MORE_TIME).state == "granted"
 
 
+def test_no_rule_grants_at_once_what_somebody_asks_for_in_a_project_that_they_lead(ledger: Ledger) -> None:
+    inner = Project(id=ProjectId("maths-ml"), parent=ProjectId("maths"))
+    pool = parts(ledger, AUTO[0], msgspec.structs.replace(AUTO[1], leads=(LEA.user,)), inner, AUTO[2])
+    asked = msgspec.structs.replace(MORE_TIME, project=inner.id)
+    lea = msgspec.structs.replace(LEA, groups=("maths", "maths-ml"))
+    by_role = Person(user=UserName("leo"), groups=("maths-ml",), leads=(ProjectId("maths"),))
+    for person in (lea, msgspec.structs.replace(lea, may_be_named_lead=False), by_role):
+        assert row(pool, person, asked).state == "open"
+    for person in (msgspec.structs.replace(BEA, groups=("maths-ml",)), msgspec.structs.replace(lea, is_admin=True)):
+        one = msgspec.structs.replace(asked, walltime_ms=3 * HOUR_MS)
+        assert row(pool, person, one).state == "granted"
+
+
 def test_what_a_service_grants_is_not_granted_by_rule(ledger: Ledger) -> None:
     pool = parts(ledger, *AUTO)
     for hours in (9, 10):
