@@ -62,6 +62,18 @@ class AllowanceNote(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str = ""
     decided_at_ms: int | None = None
     until_ms: int | None = None
+    #: The project's rules granted it. None: an older broker kept it, which knew that until somebody ended it.
+    is_by_rule: bool | None = None
+
+    @property
+    def was_granted_at_once(self) -> bool:
+        """Whether the project's rules granted it, and no person: also when it is over."""
+        return bool(self.until_ms and not self.by) if self.is_by_rule is None else self.is_by_rule
+
+    @property
+    def taken_at_ms(self) -> int | None:
+        """When somebody else ended what its user had; None is never."""
+        return self.decided_at_ms if self.state == "over" and self.by != self.user else None
 
     @property
     def wanted(self) -> AllowanceTerms:
@@ -124,8 +136,12 @@ class AllowanceBook:
         for note in mine:
             if note.state == "open" and (note.project, note.wanted) == (project, wanted):
                 return note  # said again
-        at_once = [one.asked_at_ms for one in mine if one.project == project and one.until_ms and not one.by]
-        is_at_once = is_granted_at_once(accounts, project, wanted, now_ms, at_once)
+        here = [one for one in mine if one.project == project]
+        at_once = [one.asked_at_ms for one in here if one.was_granted_at_once]
+        taken = [one.taken_at_ms for one in here if one.taken_at_ms is not None]
+        is_at_once = not self._leads(person, project) and is_granted_at_once(
+            accounts, project, wanted, now_ms, at_once, taken
+        )
         self._check_pace(mine, now_ms, waits=not is_at_once)
         note = AllowanceNote(
             id=f"a-{keys.make_id()}",
@@ -136,11 +152,18 @@ class AllowanceBook:
             for_ms=wanted.for_ms,
             why=why,
             asked_at_ms=now_ms,
+            is_by_rule=is_at_once,
         )
         if is_at_once:
             note = _decided(note, "granted", "", "", now_ms, now_ms + wanted.for_ms)
         await self._keep(note)
         return note
+
+    def _leads(self, person: Person, project: ProjectId) -> bool:
+        """Whether somebody who is no admin leads a project, and may have written its rules, by any of their tokens."""
+        state = self._shell.scheduler.state
+        is_named = person.user in named_leads(state.accounts.of(project))
+        return not person.is_admin and (is_named or known_ids.is_led(state, person, project))
 
     @staticmethod
     def _check_pace(mine: list[AllowanceNote], now_ms: int, *, waits: bool) -> None:
@@ -279,4 +302,12 @@ class AllowanceBook:
 def _decided(
     note: AllowanceNote, state: AllowanceState, by: str, sentence: str, at_ms: int, until_ms: int | None
 ) -> AllowanceNote:
-    return msgspec.structs.replace(note, state=state, by=by, sentence=sentence, decided_at_ms=at_ms, until_ms=until_ms)
+    return msgspec.structs.replace(
+        note,
+        state=state,
+        by=by,
+        sentence=sentence,
+        decided_at_ms=at_ms,
+        until_ms=until_ms,
+        is_by_rule=note.was_granted_at_once,
+    )

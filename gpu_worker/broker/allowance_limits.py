@@ -84,9 +84,18 @@ def usual_for_ms(accounts: Accounts, project: ProjectId) -> int:
 
 
 def is_granted_at_once(
-    accounts: Accounts, project: ProjectId, wanted: AllowanceTerms, now_ms: int, granted_at_ms: Iterable[int]
+    accounts: Accounts,
+    project: ProjectId,
+    wanted: AllowanceTerms,
+    now_ms: int,
+    granted_at_ms: Iterable[int],
+    taken_at_ms: Iterable[int],
 ) -> bool:
-    """Tell whether the project's rules grant this by themselves. `granted_at_ms`: when they did so for this user."""
+    """Tell whether the project's rules grant this by themselves.
+
+    `granted_at_ms`: when they did so for this user. `taken_at_ms`: when somebody else ended what the user had, who
+    would have it again at once: for a week a person decides.
+    """
     account = accounts.of(project)
     for amount, field in ((wanted.walltime_ms, "auto_grant_walltime_ms"), (wanted.gpus, "auto_grant_gpus")):
         most = _rule(account, field)
@@ -94,8 +103,10 @@ def is_granted_at_once(
             return False
     if wanted.for_ms > usual_for_ms(accounts, project) or refuse_for_lead(accounts, project, wanted):
         return False
-    per_week = _rule(account, "auto_grants_per_week")
-    recent = sum(1 for at_ms in granted_at_ms if at_ms > now_ms - 7 * DAY_MS)
+    per_week, week_ago_ms = _rule(account, "auto_grants_per_week"), now_ms - 7 * DAY_MS
+    if any(at_ms > week_ago_ms for at_ms in taken_at_ms):
+        return False
+    recent = sum(1 for at_ms in granted_at_ms if at_ms > week_ago_ms)
     return recent < (USUAL_PER_WEEK if per_week is None else per_week)
 
 

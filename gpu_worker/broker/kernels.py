@@ -19,6 +19,7 @@ from gpu_worker.broker.broker_pauses import BrokerPauses
 from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.joins import Asker, Joins
 from gpu_worker.broker.keep_rules import settle_class
+from gpu_worker.broker.ledger_notes import printable
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.faults import Faults
 from gpu_worker.rate_limiter import RateLimiter
@@ -276,7 +277,7 @@ class Kernels:
         if isinstance(settled, wire.Refusal):
             await self._send(kernel.route, settled)
             return
-        message = settled
+        message = msgspec.structs.replace(settled, label=printable(settled.label))
         name = _name(kernel, message.request)
         if not person.is_owner and name not in self.shell.pending_requests:  # else it is said again
             if not self._leases.has_credit(person.user):

@@ -21,5 +21,8 @@ async def keep(ledger: Ledger, kind: str, note: msgspec.Struct) -> None:
 
 
 def printable(words: str) -> str:
-    """Make one line of a person's words, with nothing in it that moves a cursor: notebooks and terminals show it."""
+    """Make one line of a person's words, with nothing in it that moves a cursor or turns letters round.
+
+    Pages, notebooks and terminals show it to others: whatever a person writes for them comes through here.
+    """
     return " ".join("".join(letter if letter.isprintable() else " " for letter in words).split())

@@ -19,6 +19,9 @@ _MARKS = ("-", "_", ".", "/", ":")
 _RULES = ("walltime", "gpus_per_cell", "qos")
 #: What keeps GPUs from others outside of the project stays with admins, who answer for those too.
 _OF_ADMINS = ("lending_limit", "keep_hot")
+#: What grants something without a person. Nobody has it by such rules where the file names them as lead; who leads by
+#: a role of the hub is known by some of their tokens alone, and could decide what they ask for with another.
+_AT_ONCE = ("auto_grant_walltime", "auto_grant_gpus", "auto_grant_for", "auto_grants_per_week")
 
 
 def projects_led(person: Person, projects: Sequence[Project]) -> frozenset[ProjectId]:
@@ -46,7 +49,12 @@ def refuse(person: Person, before: Quotas, after: Quotas, changes: Sequence[Quot
     if person.is_admin:
         return ()
     led = projects_led(person, before.projects)
-    return (*_strange(led, before, after, changes), *_gained(led, before, after), *_beyond(led, before, after))
+    return (
+        *_strange(led, before, after, changes),
+        *_gained(led, before, after),
+        *_beyond(led, before, after),
+        *_granted_at_once(person, led, before, after),
+    )
 
 
 def _strange(
@@ -128,9 +136,28 @@ def _beyond(led: frozenset[ProjectId], before: Quotas, after: Quotas) -> Iterato
                 yield SettingError(path=("projects", name, setting.name), sentence=sentence)
 
 
-def _rule(projects: Mapping[ProjectId, Project], name: ProjectId, field: str) -> Any:
+def _granted_at_once(
+    person: Person, led: frozenset[ProjectId], before: Quotas, after: Quotas
+) -> Iterator[SettingError]:
+    """Find projects that would grant more at once by the word of who is not named as lead where they cannot undo it."""
+    was, will = ({one.id: one for one in quotas.projects} for quotas in (before, after))
+    named = {one.id for one in before.projects if person.user in one.leads} - inside(person.leads, before.projects)
+    for name in sorted(inside(led, after.projects) - inside(named, after.projects)):
+        for setting in PROJECT_SETTINGS:
+            parent = will[name].parent
+            had = _rule(was, name, setting.field) if name in was else _rule(will, parent, setting.field)
+            has = _rule(will, name, setting.field)
+            if setting.name in _AT_ONCE and has is not None and (had is None or has > had):
+                sentence = (
+                    f"Only an admin sets {setting.name} of {name!r} to more: you lead it by a role of the hub, and "
+                    "might decide so what you ask for yourself. Ask one, or to be named in `leads` of the file."
+                )
+                yield SettingError(path=("projects", name, setting.name), sentence=sentence)
+
+
+def _rule(projects: Mapping[ProjectId, Project], name: ProjectId | None, field: str) -> Any:
     """Find what holds for the cells of a project: its own, or that of the nearest that it is in; None is no rule."""
-    at: ProjectId | None = name
+    at = name
     while at is not None:
         value = getattr(projects[at], field)
         if value is not None:

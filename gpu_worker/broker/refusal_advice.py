@@ -1,5 +1,7 @@
 """How somebody asks for more whose cell was refused, in the words of a notebook."""
 
+import shlex
+
 from bulletin.ids import ProjectId
 from bulletin.units import spell_duration
 from gpu_worker.broker.allowance_limits import LONGEST_CELL_MS
@@ -23,5 +25,5 @@ def how_to_ask(reason: actions.Reason, project: ProjectId | None) -> str:
             what = f"--gpus {-(-cost // GPU_MILLI)}"
         case _:
             return ""
-    where = f" --project {project}" if project else ""
+    where = f" --project {shlex.quote(project)}" if project else ""
     return f' To ask for it: `%gpu request {what}{where} --why "..."`.'

@@ -7,6 +7,7 @@ from bulletin.codes import LeaseEnd, RefusalCode
 from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, SessionId, UserName
 from bulletin.wire import messages as wire
 from gpu_worker.broker.ledger import CellRecord
+from gpu_worker.broker.ledger_notes import printable
 from gpu_worker.broker.refusal_advice import how_to_ask
 from gpu_worker.scheduler import actions, events
 from gpu_worker.scheduler.estimates import explain
@@ -182,6 +183,6 @@ def record(message: wire.CellDone, node: wire.Register, ended_at_ms: int, prices
         mean_utilization=usage.mean_utilization,
         bytes_sent=usage.bytes_sent,
         bytes_returned=usage.bytes_returned,
-        label=message.label,
+        label=printable(message.label),
         charged_milli=unknown_milli + sum(price_of(slot, slot.milli, prices) for slot in slots),
     )

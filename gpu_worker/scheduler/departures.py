@@ -113,11 +113,11 @@ def too_much(state: State, touched: Iterable[LeaseId]) -> list[Action]:
     for top in dict.fromkeys(state.accounts.of(lease.project).top.project.id for lease in leases):
         account = state.accounts.of(top)  # whoever uses more of a guarantee leaves less for who keeps some of it
         names |= dict.fromkeys(account.hot if account.committed else ())
-    hot = _hot(state, names)  # what left before one counts no more
+    hot = hot_among(state, names)  # what left before one counts no more
     return [evict(state, lease) for lease in hot if holds_too_much(state.accounts, lease)]
 
 
-def _hot(state: State, names: Iterable[LeaseId]) -> list[Lease]:
+def hot_among(state: State, names: Iterable[LeaseId]) -> list[Lease]:
     """List those of these leases that are hot, least recently used first."""
     known = [state.leases[name] for name in names if name in state.leases]
     return sorted((lease for lease in known if lease.phase is Phase.HOT), key=lambda lease: lease.used)

@@ -4,7 +4,7 @@ from collections import Counter
 
 from bulletin.errors import InvariantBroken
 from gpu_worker.scheduler.accounts.account import Account, UsageTotals
-from gpu_worker.scheduler.admission.cell_rules import most_walltime_ms
+from gpu_worker.scheduler.admission.cell_rules import is_next_forbidden, most_walltime_ms
 from gpu_worker.scheduler.leases.leases import IDLE, LEAVING, USING, Lease
 from gpu_worker.scheduler.leases.life import Phase, RequestStatus
 from gpu_worker.scheduler.leases.resources import LANES, Lane, Wants, lane_of
@@ -157,6 +157,8 @@ def _check_requests(state: State) -> None:
     )
     everybody = [(at.project.id, user) for at in state.accounts.by_id.values() for user in at.users.values()]
     boosted = {(project, user.name) for project, user in everybody if user.is_boosted}
+    allowances = state.accounts.allowances
+    _same("end of the next allowance", allowances.next_ms, allowances.find_next_ms())
     _same("boosted users", boosted, set(state.boosts.until_ms))
     _same("queued by user", state.queued, dict(Counter((request.user, request.qos) for request in pending)))
 
@@ -170,6 +172,8 @@ def _check_leases(state: State) -> None:
             if lease.more_ms:
                 _same(f"a cell with more time in {lease.id}", lease.phase in {Phase.BUSY, Phase.RECLAIMING}, True)
             _same(f"a cell in {lease.id}", lease.cell is not None, lease.phase in {Phase.BUSY, Phase.RECLAIMING})
+        if lease.phase is Phase.HOT:
+            _same(f"hot beyond the rules: {lease.id}", is_next_forbidden(state.accounts, lease), False)
     _same("leases of sessions", {session: set(ids) for session, ids in state.leases_of.items()}, of)
     for session, ids in of.items():
         alive = [lease for lease in ids if state.leases[lease].phase is not Phase.ENDING]  # type: ignore[index]

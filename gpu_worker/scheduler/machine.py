@@ -12,6 +12,7 @@ from gpu_worker.scheduler.actions import (
     Why,
 )
 from gpu_worker.scheduler.admission.cell_rules import longest_walltime_ms, walltime_of
+from gpu_worker.scheduler.admission.outdated_sessions import evict_outdated
 from gpu_worker.scheduler.admission.refusals import never_allowed, never_held, outdated, refusal
 from gpu_worker.scheduler.admission.rejoin import rejoin
 from gpu_worker.scheduler.admission.reserved_places import place_anew, placed
@@ -94,6 +95,7 @@ class Scheduler:
         actions += self._note(event)
         actions += departures.overdue(self.state)
         turns = self.state.accounts.turns
+        actions += evict_outdated(self.state, self.state.touched)
         actions += departures.unwanted(self.state, is_turned=turns != self._turns)
         if turns != self._turns:
             self._turns, waits, goal = turns, False, None

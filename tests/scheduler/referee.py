@@ -278,6 +278,8 @@ class Referee:
 
     def may_be_kept(self, lease: Tenancy) -> bool:
         """Whether a hot session may stay where nobody waits: hot ones count for limits, and keep what never borrows."""
+        if self.is_beyond_rules(lease):
+            return False
         held, qos = self.amounts("granted", "busy", "reclaiming", "hot"), self.qos(lease.qos)
         if qos is not None and qos.must_be_in_quota:
             payer = self.payer(self.path(lease.project))
@@ -359,6 +361,16 @@ class Referee:
             or any(one is not None and event.gpus > one for one in most)
             or (longest_ms is not None and (event.walltime_ms or 0) > longest_ms)
         )
+
+    def is_beyond_rules(self, lease: Tenancy) -> bool:
+        """Whether its session, if it is hot, could begin a cell that nobody may ask for now."""
+        if self.qos(lease.qos) is None:
+            return False
+        gpus = len(lease.slots) if self.cost_of(lease) else 0
+        next_one = ev.RequestSubmitted(
+            "", "", lease.session, lease.user, lease.project, lease.qos, gpus, lease.walltime_ms
+        )
+        return self.is_too_long(next_one) or self.breaks_a_rule(next_one)
 
     def could_be_allowed(self, wish: Wish) -> bool:
         """Whether it might run if nobody else did, nothing was spent, and its class hours had come."""
@@ -740,6 +752,7 @@ class Referee:
             assert not late, f"{name} was granted long ago, has no cell, and keeps its slots"
             assert lease.state != "hot" or lease.agent not in self.drained, f"{name} is hot on a node that is drained"
             if lease.state == "hot":
+                assert not self.is_beyond_rules(lease), f"{name} could begin a cell that no rule and nobody allows"
                 over_ms = now_ms + lease.walltime_ms
                 assert over_ms <= self.planned.get(lease.agent, over_ms), f"{name} may run into a drain"
             if lease.state in ("hot", "granted"):

@@ -6,7 +6,7 @@ import pytest
 
 from bulletin.ids import LeaseId, ProjectId, UserName
 from gpu_worker.scheduler import events as ev
-from gpu_worker.scheduler.actions import Action, Refuse
+from gpu_worker.scheduler.actions import Action, Evict, Refuse
 from gpu_worker.scheduler.policy.allowances import Allowance
 from gpu_worker.scheduler.policy.projects import Project
 from tests.scheduler.bench import MINUTE, Bench, project, slots
@@ -118,6 +118,40 @@ def test_gpus_that_are_allowed_no_more_are_given_back_when_their_cell_ends() -> 
     assert bench.later(HOUR) == []  # it runs
     ended = bench.end("ann:1")
     assert [type(action).__name__ for action in ended] == ["Evict"]  # hot it would be more than a user may have
+
+
+@pytest.mark.parametrize("how", ["in its time", "by a lead"])
+@pytest.mark.parametrize(
+    ("rule", "kind", "amount", "asked"),
+    [
+        ({"walltime_ms": 20 * MINUTE}, "walltime", 4 * HOUR, {"walltime_ms": 4 * HOUR}),
+        ({}, "walltime", 4 * HOUR, {"walltime_ms": 4 * HOUR}),
+        ({"gpus_per_cell": 1}, "gpus", 2, {"gpus": 2}),
+    ],
+    ids=["the project's walltime", "the walltime of its class", "GPUs of a cell"],
+)
+def test_a_hot_session_begins_no_cell_by_what_is_allowed_no_more(
+    how: str, rule: dict[str, int], kind: Literal["walltime", "gpus"], amount: int, asked: dict[str, int]
+) -> None:
+    bench = pool(course(**rule))
+    allow(bench, "ann", kind, amount, hours=2)
+    bench.ask("ann", project="course", **asked)  # type: ignore[arg-type]
+    bench.ask("bob", project="course")  # of the rules alone
+    for name in ("ann:1", "bob:1"):
+        bench.start(name)
+        assert bench.end(name) == []
+    assert bench.later(HOUR) == []
+    ended = bench.later(HOUR) if how == "in its time" else allow(bench, "ann", kind, amount, hours=0)
+    assert ended == [Evict(LeaseId("ann:1"))]
+
+
+def test_the_cell_that_runs_when_it_ends_is_the_last_of_its_session() -> None:
+    bench = pool(course())
+    allow(bench, "ann", "walltime", 4 * HOUR, hours=1)
+    bench.ask("ann", project="course", walltime_ms=4 * HOUR)
+    bench.start("ann:1")
+    assert bench.later(2 * HOUR) == []
+    assert bench.end("ann:1") == [Evict(LeaseId("ann:1"))]
 
 
 def test_of_several_the_most_counts_until_it_ends() -> None:

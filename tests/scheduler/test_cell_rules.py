@@ -5,8 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from bulletin.ids import ProjectId
+from bulletin.ids import LeaseId, ProjectId
 from gpu_worker.scheduler.actions import (
+    Evict,
     NeverInQuota,
     OverLimit,
     QoSNotAllowed,
@@ -152,6 +153,19 @@ def test_a_cell_that_names_no_class(rule: dict[str, Any], usual: str, chosen: st
 def test_settings_of_before_there_were_such_rules_can_be_read() -> None:
     old = b'{"id": "lab", "guaranteed_milli": 1000}'
     assert msgspec.json.decode(old, type=Project) == project("lab", guaranteed_milli=1000)
+
+
+@pytest.mark.parametrize(
+    "rule", [{"walltime_ms": 10 * MINUTE}, {"gpus_per_cell": 1}, {"qos": ("batch",)}], ids=["time", "GPUs", "class"]
+)
+def test_a_hot_session_leaves_whose_next_cell_new_rules_forbid(rule: dict[str, Any]) -> None:
+    pool = with_node(project("lab"), number=4)
+    pool.busy("lab.ann", gpus=2)
+    pool.busy("others.eve", gpus=2)
+    assert pool.end("lab.ann:1") == []
+    assert pool.end("others.eve:1") == []
+    assert changed(pool, project("lab", limit_milli=2000)) == []
+    assert changed(pool, project("lab", **rule)) == [Evict(LeaseId("lab.ann:1"))]
 
 
 def test_who_waits_and_did_not_ask_for_a_time_is_judged_by_that_of_the_new_settings() -> None:

@@ -11,6 +11,7 @@ from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.actions import QoSNotAllowed, TooLongForProject, TooManyPerCell
 from gpu_worker.scheduler.events import RequestSubmitted
+from gpu_worker.scheduler.leases.leases import Lease
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.policy.projects import QoS
 
@@ -87,3 +88,17 @@ def forbidden(
     if shape.cost and qos.gpus_per_cell is not None and shape.need > max(qos.gpus_per_cell, allowed):
         return TooManyPerCell(shape.need, max(qos.gpus_per_cell, allowed), None, qos.name, on_cpu)
     return None
+
+
+def is_next_forbidden(accounts: Accounts, lease: Lease) -> bool:
+    """Whether the next cell of a hot lease is more than the rules allow, and whatever is allowed to its user now.
+
+    Of a class of service that is no more nobody knows what it allows.
+    """
+    qos, walltime_ms = accounts.qos.get(lease.qos), lease.walltime_ms
+    if qos is None:
+        return False
+    if walltime_ms > most_walltime_ms(accounts, lease.project, lease.user, lease.qos):
+        return True
+    shape = Shape(lease.lane, len(lease.slots), lease.cost, lease.qos, walltime_ms)
+    return forbidden(accounts, lease.project, lease.user, qos, shape, walltime_ms) is not None

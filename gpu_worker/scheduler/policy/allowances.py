@@ -22,11 +22,7 @@ class Allowances:
 
     def __init__(self) -> None:
         self.by_owner: dict[tuple[ProjectId, UserName], dict[str, Allowance]] = {}
-
-    @property
-    def next_ms(self) -> int | None:
-        """When the next one ends; None is never."""
-        return min((one.until_ms for known in self.by_owner.values() for one in known.values()), default=None)
+        self.next_ms: int | None = None  #: when the next one ends; None is never
 
     def set(self, project: ProjectId, user: UserName, name: str, allowance: Allowance, now_ms: int) -> None:
         """Allow a user something until then; where that has passed, no longer. The last word about a name holds."""
@@ -36,9 +32,12 @@ class Allowances:
             known[name] = allowance
         if not known:
             del self.by_owner[project, user]
+        self.next_ms = self.find_next_ms()
 
     def pop_over(self, now_ms: int) -> list[tuple[ProjectId, UserName]]:
         """Take out what is over, and return whose it was."""
+        if self.next_ms is None or self.next_ms > now_ms:
+            return []
         owners = []
         for owner, known in list(self.by_owner.items()):
             left = {name: one for name, one in known.items() if one.until_ms > now_ms}
@@ -47,7 +46,12 @@ class Allowances:
                 self.by_owner[owner] = left
             if not left:
                 del self.by_owner[owner]
+        self.next_ms = self.find_next_ms()
         return owners
+
+    def find_next_ms(self) -> int | None:
+        """Work out when the next one ends; None is never."""
+        return min((one.until_ms for known in self.by_owner.values() for one in known.values()), default=None)
 
     def walltime_ms(self, project: Project, user: UserName) -> int:
         """Find how long a cell of the user's may run by an allowance; 0 without one."""

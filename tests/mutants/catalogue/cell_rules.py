@@ -50,6 +50,14 @@ CELL_RULES = (
         "what a user is allowed ends when it is over",
     ),
     (
+        "hot-sessions-keep-what-was-allowed",
+        "admission/outdated_sessions.py",
+        "evict_outdated",
+        "is_next_forbidden(state.accounts, lease)",
+        "False",
+        "a hot session begins no cell that the rules, and what is allowed, forbid",
+    ),
+    (
         "allowances-are-for-the-whole-project",
         "policy/allowances.py",
         "Allowances._find",

@@ -40,16 +40,31 @@ def is_kept_from(view: "View", victim: "Tenancy", request: "Waiting") -> bool:
 
 
 def has_other_reasons(view: "View", victim: "Tenancy") -> bool:
-    """Whether it may have to leave for something else: a drain, its own session, a limit, a budget, a lending limit."""
+    """Whether it may have to leave for something else: a drain, its session, a limit, a rule of cells, a budget."""
     projects = view.tree.projects.values()
     return (
         victim.agent in view.books.drained
         or victim.agent in view.books.planned
         or any(request.event.session == victim.session for request in view.books.waiting.values())
+        or is_beyond_rules(view, victim)
         or any(one.limit_milli is not None or not one.can_borrow for one in projects)
         or any(one.lending_limit_milli is not None or one.user_limit_milli is not None for one in projects)
         or any(True for _ in budgets_of(view.tree))
         or any(one.running_per_user is not None for one in view.tree.qos.values())
+    )
+
+
+def is_beyond_rules(view: "View", lease: "Tenancy") -> bool:
+    """Whether another cell on it would be more than its project, or its class of service, lets a cell have (8)."""
+    tree, qos = view.tree, view.tree.qos.get(lease.qos)
+    if qos is None:
+        return False
+    own, longest_ms = tree.rule_of_cells(lease.project, "qos"), tree.rule_of_cells(lease.project, "walltime_ms")
+    most = [tree.rule_of_cells(lease.project, "gpus_per_cell"), qos.gpus_per_cell] if lease.cost else []
+    return (
+        (own is not None and lease.qos not in own)
+        or any(one is not None and len(lease.slots) > one for one in most)
+        or any(one is not None and lease.walltime_ms > one for one in (longest_ms, qos.walltime_ms))
     )
 
 

@@ -6,6 +6,7 @@ from gpu_worker.scheduler import actions as act, events as ev
 from gpu_worker.scheduler.policy.projects import show_gpus
 from tests.scheduler.promises.books import Tenancy, Waiting
 from tests.scheduler.promises.budget_book import BudgetBook, budgets_of
+from tests.scheduler.promises.keep_time import is_beyond_rules
 from tests.scheduler.promises.lending import is_lent, kept_from, room_for
 from tests.scheduler.promises.tree import Side
 from tests.scheduler.promises.view import View
@@ -85,6 +86,8 @@ class LimitRule(Rule):
         lease = view.books.leases.get(event.lease) if isinstance(event, ev.CellStarted) else None
         if lease is not None and lease.lease in self._hot:
             self._judge_quota(lease, view)
+            if is_beyond_rules(view, lease):
+                self.report(8, "a hot session begins a cell that the rules forbid", f"{lease}")
 
     def _judge_quota(self, lease: Tenancy, view: View) -> None:
         qos = view.tree.qos.get(lease.qos)

@@ -35,6 +35,20 @@ def test_a_limit_below_what_runs_waits_for_running_cells_and_sends_hot_sessions_
         assert sum(bool(day.evicted(name)) for name in names("a", 4)) >= 3
 
 
+@pytest.mark.parametrize("rule", ['walltime="10 min"', "gpus_per_cell=1", 'qos=["batch"]'])
+@pytest.mark.parametrize("is_busy", [True, False])
+def test_a_rule_below_what_a_session_has_sends_it_away_when_its_cell_is_over(rule: str, is_busy: bool) -> None:
+    """No cell is more than the rules of its project and its class give (8); leases go on, and nobody has to wait."""
+    day = play(
+        "[projects.a]\n", node("n", 4), opens(10, "x", "a", 300 if is_busy else 30, gpus=2),
+        opens(20, "y", "b", 30, gpus=2), changes(100, f"[projects.a]\n{rule}\n"), last=1000,
+    )  # fmt: skip
+    assert not day.losers()
+    [left] = day.evicted("x")
+    assert left == pytest.approx(310 if is_busy else 100, abs=SOON_S)
+    assert not day.evicted("y")
+
+
 @pytest.mark.parametrize(
     "after",
     [

@@ -1,6 +1,7 @@
 """Asking for more than the rules give: who asks, who decides, within which bounds, and what is kept of it."""
 
 import asyncio
+import shlex
 
 import msgspec
 import pytest
@@ -26,6 +27,8 @@ from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, EVE, HOUR_MS, 
 
 LEA = Person(user=UserName("lea"), groups=("maths",), may_be_named_lead=True)
 LEO = Person(user=UserName("leo"), groups=("guests",), leads=(ProjectId("guests"),))
+BEA = Person(user=UserName("bea"), groups=("maths",))
+SERVICE = Person(user=UserName(""), is_admin=True)  # a token of the hub that is of no user
 MORE_TIME = RequestAllowance(walltime_ms=4 * HOUR_MS, why="my thesis\nruns\x1b[2J long")
 PROJECTS = (
     Project(id=ProjectId("school"), limit_milli=4000, walltime_ms=12 * HOUR_MS),
@@ -222,6 +225,63 @@ def test_the_projects_rules_grant_at_once_what_is_within_them(ledger: Ledger) ->
     assert row(pool, EVE, MORE_TIME).state == "open", "her project has no such rule"
 
 
+def test_what_was_granted_at_once_counts_also_when_its_user_takes_it_back(ledger: Ledger) -> None:
+    pool = parts(ledger, *AUTO)
+    for _ in range(2):
+        granted = row(pool, ANN, MORE_TIME)
+        assert granted.state == "granted"
+        assert row(pool, ANN, DecideAllowance(id=granted.id, is_granted=False)).state == "over"
+        pool.now_ms += HOUR_MS
+    assert row(pool, ANN, MORE_TIME).state == "open", "the third of a week"
+
+
+@pytest.mark.parametrize("person", [LEA, SERVICE], ids=["a lead", "a service of the hub"])
+def test_who_ended_it_decides_whether_its_user_has_it_again(ledger: Ledger, person: Person) -> None:
+    project = msgspec.structs.replace(AUTO[1], leads=(LEA.user,))
+    pool = parts(ledger, AUTO[0], project, AUTO[2])
+    row(pool, person, DecideAllowance(id=row(pool, ANN, MORE_TIME).id, is_granted=False))
+    assert allowed_ms(pool) == 0
+    asked = row(pool, ANN, RequestAllowance(walltime_ms=3 * HOUR_MS, why="x"))
+    assert asked.state == "open"
+    assert row(pool, BEA, MORE_TIME).state == "granted", "of others it says nothing"
+    row(pool, ANN, DecideAllowance(id=asked.id, is_granted=False))
+    pool.now_ms += 7 * DAY_MS
+    assert row(pool, ANN, MORE_TIME).state == "granted"
+
+
+def test_no_rule_grants_at_once_what_somebody_asks_for_in_a_project_that_they_lead(ledger: Ledger) -> None:
+    inner = Project(id=ProjectId("maths-ml"), parent=ProjectId("maths"))
+    pool = parts(ledger, AUTO[0], msgspec.structs.replace(AUTO[1], leads=(LEA.user,)), inner, AUTO[2])
+    asked = msgspec.structs.replace(MORE_TIME, project=inner.id)
+    lea = msgspec.structs.replace(LEA, groups=("maths", "maths-ml"))
+    by_role = Person(user=UserName("leo"), groups=("maths-ml",), leads=(ProjectId("maths"),))
+    for person in (lea, msgspec.structs.replace(lea, may_be_named_lead=False), by_role):
+        assert row(pool, person, asked).state == "open"
+    for person in (msgspec.structs.replace(BEA, groups=("maths-ml",)), msgspec.structs.replace(lea, is_admin=True)):
+        one = msgspec.structs.replace(asked, walltime_ms=3 * HOUR_MS)
+        assert row(pool, person, one).state == "granted"
+
+
+def test_what_a_service_grants_is_not_granted_by_rule(ledger: Ledger) -> None:
+    pool = parts(ledger, *AUTO)
+    for hours in (9, 10):
+        asked = row(pool, ANN, RequestAllowance(walltime_ms=hours * HOUR_MS, why="x"))
+        assert row(pool, SERVICE, DecideAllowance(id=asked.id, is_granted=True)).state == "granted"
+    assert row(pool, ANN, MORE_TIME).state == "granted"
+
+
+def test_what_an_older_broker_granted_at_once_counts_as_before(ledger: Ledger) -> None:
+    before = parts(ledger, *AUTO)
+    for _ in range(2):
+        row(before, ANN, MORE_TIME)
+    for note in ledger.event_payloads(ASKED):
+        del note["is_by_rule"]
+        ledger.append(ASKED, note, before.now_ms)
+    pool = parts(ledger, *AUTO)
+    asyncio.run(pool.console.recall())
+    assert row(pool, ANN, MORE_TIME).state == "open", "the third of a week"
+
+
 def test_a_broker_that_is_started_again_knows_what_is_open_and_in_force(pool: BrokerParts) -> None:
     asked, other = row(pool, ANN, MORE_TIME), row(pool, EVE, MORE_TIME)
     ended = row(pool, ANN, RequestAllowance(walltime_ms=5 * HOUR_MS, why="x"))
@@ -249,6 +309,9 @@ def test_the_refusal_of_a_cell_says_how_to_ask_and_what_is_granted_lets_it_run(p
     assert said.endswith('To ask for it: `%gpu request --time 4h --why "..."`.')
     assert refusal_of_cell(pool, ANN, gpus=2).endswith('`%gpu request --gpus 2 --why "..."`.')
     assert "--project maths" in refusal_of_cell(pool, ANN, walltime_ms=90 * 60_000, project="maths")
+    spaced = msgspec.structs.replace(ANN, groups=("maths", "my 'lab'"))
+    line = shlex.split(refusal_of_cell(pool, spaced, walltime_ms=4 * HOUR_MS, project="my 'lab'").split("`")[1])
+    assert line == ["%gpu", "request", "--time", "4h", "--project", "my 'lab'", "--why", "..."]
     assert "%gpu request" not in refusal_of_cell(pool, ANN, walltime_ms=60 * DAY_MS)
     asked = row(pool, ANN, MORE_TIME)
     row(pool, LEA, DecideAllowance(id=asked.id, is_granted=True))

@@ -46,6 +46,8 @@ guaranteed = 2
 [node_pools.h100]
 gpu = "H100"
 """
+#: Leads the course by a role of the hub alone: tokens of hers that lack the role do not say so.
+RIA = Person(user=UserName("ria"), groups=("course-a",), leads=(ProjectId("course"),))
 LEA = Person(user=UserName("lea"), groups=("course",), may_be_named_lead=True)
 
 
@@ -117,6 +119,40 @@ def test_a_lead_gets_no_more_and_touches_nobody_else(
     assert isinstance(found, QuotaErrors), found
     assert said in " ".join(one.sentence for one in found.errors)
     assert file.read_text() == TEXT
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        [("course-a", "auto_grant_walltime", "1 h")],
+        [("course-c", "parent", "course"), ("course-c", "auto_grant_gpus", 2)],
+        [("course-b", "auto_grants_per_week", 50)],
+        [("course-a", "leads", ("ria",)), ("course-a", "auto_grant_walltime", "1 h")],
+    ],
+    ids=str,
+)
+def test_rules_that_grant_at_once_are_of_who_the_file_names(broker: BrokerParts, file: Path, settings: list) -> None:
+    found = broker.ask(RIA, edit(*settings))
+    assert isinstance(found, QuotaErrors), found
+    assert "you lead it by a role of the hub" in found.errors[0].sentence
+    assert file.read_text() == TEXT
+    assert isinstance(broker.ask(LEA, edit(*settings)), QuotasEdited)
+
+
+def test_who_leads_by_a_role_lowers_such_rules_and_adds_projects_that_have_them(
+    broker: BrokerParts, file: Path
+) -> None:
+    rules = (("course", "auto_grant_walltime", "2 h"), ("course-a", "auto_grant_gpus", 4))
+    assert isinstance(broker.ask(ADMIN, edit(*rules)), QuotasEdited)
+    for change in (
+        ("course-a", "auto_grant_gpus", 2),
+        ("course-a", "auto_grant_gpus", None),
+        ("course-c", "parent", "course"),
+    ):
+        assert isinstance(broker.ask(RIA, edit(change)), QuotasEdited)
+    assert isinstance(broker.ask(RIA, edit(("course-a", "auto_grant_walltime", "1 h"))), QuotasEdited)
+    undone = broker.ask(RIA, edit(("course-a", "auto_grant_walltime", None)))
+    assert isinstance(undone, QuotaErrors), "it would have the two hours of the course again"
 
 
 def test_class_hours_give_no_more_than_the_project_has_at_that_hour(broker: BrokerParts, file: Path) -> None:

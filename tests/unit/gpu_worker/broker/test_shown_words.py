@@ -1,0 +1,59 @@
+"""Words that people write are shown to others: nothing in them moves a cursor, or turns the letters around it round."""
+
+import asyncio
+
+import pytest
+
+from bulletin.codes import CellOutcome
+from bulletin.ids import AgentId, CellId, KernelId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
+from bulletin.wire import console, messages as wire
+from bulletin.wire.messages.allowance_requests import RequestAllowance
+from gpu_worker.broker import translate
+from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, TOKEN, BrokerParts
+
+#: What hides or moves letters: controls of a terminal, and those of the direction of writing.
+CONTROLS = "\x1b\x07\x7f\x9b\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"
+
+
+@pytest.mark.parametrize("control", CONTROLS, ids=ascii)
+def test_what_somebody_says_of_a_request_and_calls_their_cells_has_none_of_them(
+    broker: BrokerParts, control: str
+) -> None:
+    """The label of a cell that waits comes from its kernel, that of one that is over by its agent."""
+    words = f"final{control} run"
+
+    async def submit() -> None:
+        hello = wire.Hello(protocol=wire.PROTOCOL, version="1", token=TOKEN, kernel=KernelId("k"))
+        await broker.kernels.take(b"k", hello)
+        await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
+        await broker.kernels.take(b"k", wire.Submit(request=RequestId("r"), label=words))
+
+    asyncio.run(submit())
+    [waiting] = broker.ask(ADMIN, console.AskQueue()).waiting
+    [asked] = broker.ask(ANN, RequestAllowance(gpus=1, why=words)).rows
+    done = wire.CellDone(
+        lease=LeaseId("l"),
+        session=SessionId("s"),
+        cell=CellId("c"),
+        user=UserName("ann"),
+        project=ProjectId("maths"),
+        qos="interactive",
+        slots=(SlotId("gpu-0"),),
+        usage=wire.CellUsage(outcome=CellOutcome.RETURNED, ran_ms=1, held_ms=1),
+        label=words,
+    )
+    node = wire.Register(
+        protocol=wire.PROTOCOL,
+        version="1",
+        secret="secret",
+        agent=AgentId("a"),
+        node="n",
+        address=wire.AgentAddress(address="", public_key=""),
+        slots=(),
+    )
+    assert waiting.label == asked.why == translate.record(done, node, 1, ()).label == "final run"
+
+
+def test_words_of_any_language_stay_as_they_are(broker: BrokerParts) -> None:
+    words = "модель 模型 نموذج naïve"
+    assert broker.ask(ANN, RequestAllowance(gpus=1, why=words)).rows[0].why == words
