@@ -9,9 +9,9 @@ TestPool.settings = QUICK
 TestManyProjects = ManyProjects.TestCase
 TestManyProjects.settings = QUICK
 TestBooked = Booked.TestCase
-TestBooked.settings = settings(QUICK, max_examples=80)
+TestBooked.settings = settings(QUICK, max_examples=50)
 TestTimetable = Timetable.TestCase
-TestTimetable.settings = settings(QUICK, max_examples=80)
+TestTimetable.settings = settings(QUICK, max_examples=50)
 TestMixedPool = MixedPool.TestCase
 TestMixedPool.settings = settings(QUICK, max_examples=80)
 TestCpuPool = CpuPool.TestCase

@@ -23,7 +23,7 @@ MENDED = (
     220208, 220760, 221453, 221589, 821054, 822227, 822714, 823134, 823210, 901205, 901826, 902166, 902181, 911034,
 )  # fmt: skip
 #: In how many parts they are played, and how many histories a part has: a fifteenth of a second each.
-_PARTS, _SIZE = 20, 25
+_PARTS, _SIZE = 12, 25
 
 
 @pytest.mark.parametrize("part", range(_PARTS))
@@ -39,7 +39,7 @@ def test_histories_that_were_found_to_break_one_keep_all(seed: int) -> None:
     assert not judge.violations, judge.violations[0]
 
 
-@pytest.mark.parametrize("part", range(3))
+@pytest.mark.parametrize("part", range(2))
 def test_they_do_where_a_busy_broker_decides_upon_several_facts_at_once(part: int) -> None:
     for seed in range(part * _SIZE, (part + 1) * _SIZE):
         history = random_history(seed)
@@ -48,7 +48,7 @@ def test_they_do_where_a_busy_broker_decides_upon_several_facts_at_once(part: in
         assert not judge.violations, f"seed {seed}: {judge.violations[0]}"
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(2))
 def test_they_do_where_every_line_is_taken_for_a_long_one(part: int) -> None:
     for seed in range(part * _SIZE, (part + 1) * _SIZE):
         history = random_history(seed)
@@ -65,7 +65,7 @@ def test_what_is_open_is_open_still(seed: int) -> None:
     assert judge.violations, f"seed {seed} keeps its promises now: take it off the list"
 
 
-@pytest.mark.parametrize("first", [begin + part * _SIZE for begin in (BY_HAND, DRAINS, MIXED) for part in range(4)])
+@pytest.mark.parametrize("first", [begin + part * _SIZE for begin in (BY_HAND, DRAINS, MIXED) for part in range(2)])
 def test_what_people_change_by_hand_breaks_no_promise_nor_do_nodes_of_several_types(first: int) -> None:
     for seed in sorted(set(range(first, first + _SIZE)) - set(OPEN)):
         history = random_history(seed)
