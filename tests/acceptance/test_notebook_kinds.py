@@ -4,11 +4,9 @@ import contextlib
 import json
 import os
 import signal
-import time
 import urllib.error
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,6 +14,7 @@ from bulletin.wire import console
 from gpu_worker.console import client
 from tests.acceptance.hub import CONFIG, Hub
 from tests.acceptance.notebook import Kernel
+from tests.acceptance.played_pool import until
 
 #: The real configuration, with two CPU slots, of which the course is guaranteed one.
 HUB = """\
@@ -38,7 +37,6 @@ c.JupyterHub.services.append({{"name": "test", "api_token": os.environ["BULLETIN
 c.JupyterHub.load_roles.append({{"name": "test", "services": ["test"],
     "scopes": ["admin:users", "admin:servers", "tokens", "access:servers", "access:services", "shutdown"]}})
 """
-PATIENCE_S = 120.0
 #: Says where it runs, and in which process.
 WHERE = "import os\nprint('on the pool' if 'BULLETIN_EXECUTOR' in os.environ else 'here', os.getpid())"
 
@@ -48,7 +46,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
     hub = Hub(tmp_path_factory.mktemp("kinds"), HUB.format(config=str(CONFIG)))
     try:
         hub.start()
-        wait(lambda: "agent registered" in (hub.folder / "hub.log").read_text(), "the pool's node")
+        until(lambda: "agent registered" in (hub.folder / "hub.log").read_text(), "the pool's node")
         yield hub
     finally:
         hub.stop()
@@ -70,15 +68,7 @@ def start(hub: Hub, user: str, notebook: str) -> str:
 def stop(hub: Hub, user: str) -> None:
     """Stop a server, and wait until it is gone."""
     hub.api("DELETE", f"/users/{user}/server")
-    wait(lambda: not hub.api("GET", f"/users/{user}")["servers"], "the server to stop")
-
-
-def wait(condition: Any, what: str) -> None:
-    """Look again and again at what only another process knows."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.1)
+    until(lambda: not hub.api("GET", f"/users/{user}")["servers"], "the server to stop")
 
 
 def holders(hub: Hub) -> list[tuple[str, str]]:
@@ -102,20 +92,20 @@ def test_a_notebook_has_its_gpu_before_its_first_cell_and_until_its_server_stops
         assert "Start a notebook on CPUs" in refused
         assert holders(hub) == [("ada", "busy")], "who was refused waits no longer"
     stop(hub, "ada")
-    wait(lambda: not holders(hub), "the place to be given back")
+    until(lambda: not holders(hub), "the place to be given back")
 
 
 def test_a_place_that_no_notebook_used_is_given_back_too_and_by_one_that_is_killed(hub: Hub) -> None:
     assert start(hub, "bob", "gpu") == ""
     stop(hub, "bob")
-    wait(lambda: not holders(hub), "a place to be given back that no notebook had used")
+    until(lambda: not holders(hub), "a place to be given back that no notebook had used")
     assert start(hub, "bob", "gpu") == ""
     with contextlib.suppress(urllib.error.HTTPError), Kernel(hub, "bob") as kernel:  # which is gone at the end
         assert kernel.send(WHERE).wait().text.startswith("on the pool")
         here = kernel.send("%%cpu\nimport os\nprint(os.getpid(), os.getppid())").wait()
         for pid in map(int, here.text.split()):
             os.kill(pid, signal.SIGKILL)
-    wait(lambda: not holders(hub), "the place of a server that was killed to be given back")
+    until(lambda: not holders(hub), "the place of a server that was killed to be given back")
 
 
 def test_what_a_project_never_has_is_refused_with_the_reason(hub: Hub) -> None:
