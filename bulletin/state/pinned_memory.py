@@ -15,8 +15,8 @@ from pathlib import Path
 
 #: Character devices that copy as files do, by their numbers: null, zero, full, random, urandom; terminals.
 _HARMLESS_MEMORY, _TERMINALS = {3, 5, 7, 8, 9}, {4, 5, *range(136, 144)}
-#: Descriptors without a file that do not write to memory behind its back.
-_HARMLESS = ("[eventfd]", "[eventpoll]", "[inotify]", "[pidfd]", "[signalfd]", "[timerfd]", "[userfaultfd]")
+#: Descriptors without a file that do not write to memory behind its back. Linux puts most names in brackets, not all.
+_HARMLESS = {"eventfd", "eventpoll", "fanotify", "inotify", "pidfd", "signalfd", "timerfd", "userfaultfd"}
 #: File systems that read into memory of the kernel's own first: ext, xfs, btrfs, f2fs, tmpfs, ramfs, overlay, squashfs,
 #: NFS, proc, sysfs, cgroups, name spaces, terminals, pipes, sockets, memory files, zfs, EROFS, ISO, FAT, exFAT.
 _BUFFERED = {
@@ -55,11 +55,15 @@ def _may_pin(spelled: str) -> bool:
             return is_direct or _file_system(descriptor) not in _BUFFERED
         if stat.S_ISDIR(kind) or stat.S_ISFIFO(kind):
             return False
-        return not str(Path(f"/proc/self/fd/{spelled}").readlink()).endswith(_HARMLESS)
+        return _name_without_file(spelled) not in _HARMLESS
     except FileNotFoundError:
         return False  # closed meanwhile, as that of the listing
     except OSError as problem:
         return problem.errno != errno.EBADF  # likewise
+
+
+def _name_without_file(spelled: str) -> str:
+    return str(Path(f"/proc/self/fd/{spelled}").readlink()).removeprefix("anon_inode:").strip("[]")
 
 
 def _domain(descriptor: int) -> int:

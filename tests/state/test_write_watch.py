@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -42,6 +43,12 @@ def can_watch() -> bool:
 watches = pytest.mark.skipif(not can_watch(), reason="this kernel does not tell who has written where")
 
 
+def _links_of_descriptors() -> Iterator[str]:
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # that of the listing
+            yield str(descriptor.readlink())
+
+
 class Memory:
     """An array, and the digests of its memory as a region has them."""
 
@@ -62,7 +69,7 @@ class Memory:
     def watch(self) -> "Memory":
         self.look()
         self.look()
-        assert self.is_watched
+        assert self.is_watched, f"this process has open: {[*_links_of_descriptors()]}"
         return self
 
 
@@ -332,6 +339,25 @@ def test_memory_that_another_process_may_write_is_not_watched(tmp_path: Path) ->
         file.write(b"written to the file")
     for one in looks:
         assert one.look() == digests_of(one.view)
+
+
+@pytest.mark.parametrize(
+    "opens",
+    [
+        lambda: os.eventfd(0),
+        lambda: LIBRARY.inotify_init(),
+        lambda: os.pidfd_open(os.getpid()),
+        lambda: os.open(".", os.O_RDONLY),
+        lambda: os.open("/dev/null", os.O_RDWR),
+        lambda: os.memfd_create("memory"),
+        lambda: socket.socket().detach(),
+    ],
+    ids=["eventfd", "inotify", "pidfd", "folder", "null", "memory", "socket"],
+)
+def test_what_a_program_has_open_every_day_is_no_way_to_write_unseen(opens: Callable[[], int]) -> None:
+    descriptor = opens()
+    assert not pinned_memory.may_be_pinned()
+    os.close(descriptor)
 
 
 @watches
