@@ -365,6 +365,7 @@ def test_a_cell_goes_up_from_the_folder_that_its_session_began_in(notebook: Note
         assert gpu(notebook, "print(open('above.txt').read())").stream() == "above\n"
     finally:
         notebook.run(f"os.chdir({str(folder)!r})")
+        notebook.run("%gpu reset")  # the session of the next test does not begin in a folder that is gone
 
 
 def test_a_folder_that_is_gone_holds_up_no_cell_that_runs_elsewhere(notebook: Notebook, folder: Path) -> None:
@@ -377,7 +378,10 @@ def test_a_folder_that_is_gone_holds_up_no_cell_that_runs_elsewhere(notebook: No
         notebook.run(f"os.chdir({str(folder)!r})")
     (folder / "gone").rmdir()
     (folder / "x.txt").write_text("x")
-    assert gpu(notebook, "print(open('x.txt').read())").stream() == "x\n"
+    try:
+        assert gpu(notebook, "print(open('x.txt').read())").stream() == "x\n"
+    finally:
+        notebook.run("%gpu reset")
 
 
 def test_a_file_of_another_folder_is_found_too(
