@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from bulletin.state import registrations
+
 from .notebook import Executor, Notebook
 
 
@@ -19,13 +21,14 @@ def executor() -> Iterator[Executor]:
 
 @pytest.fixture
 def notebook(executor: Executor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Notebook]:
-    """A fresh notebook whose namespace is `__main__`, as in a kernel. The random state is put back afterwards."""
+    """A fresh notebook whose namespace is `__main__`, as in a kernel. The random state, and libraries, are put back."""
     book = Notebook(executor)
     monkeypatch.setitem(sys.modules, "__main__", book.module)
     monkeypatch.chdir(tmp_path)
     before = random.getstate()
     yield book
     random.setstate(before)
+    registrations.forget()  # what it has put into libraries, which are one for all tests of a process
 
 
 @pytest.fixture

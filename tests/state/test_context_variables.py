@@ -1,9 +1,11 @@
 """What is set for the context in which cells run is there on both sides: by the notebook, and in libraries."""
 
+import functools
 import sys
 from collections.abc import Callable
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +13,7 @@ from bulletin.errors import CannotReturn
 from tests.state.notebook import Notebook
 
 LIBRARY = """
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 
 _locale, _bound, _loop = ContextVar("locale", default="en"), {}, ContextVar("loop")
 
@@ -30,12 +32,23 @@ def language():
 """
 
 
+def in_own_context(test: Callable[..., None]) -> Callable[..., None]:
+    """Let what a test binds be bound for nobody after it: all tests of a process have one context."""
+
+    @functools.wraps(test)
+    def run(*arguments: Any, **named: Any) -> None:
+        copy_context().run(test, *arguments, **named)
+
+    return run
+
+
 @pytest.fixture
 def library(notebook: Notebook, install: Callable[[str, str], Path]) -> Notebook:
     install("contextlib2like", LIBRARY)
     return notebook
 
 
+@in_own_context
 def test_a_variable_of_the_notebook_has_its_value_on_both_sides(notebook: Notebook) -> None:
     notebook.local("import contextvars; v, w = contextvars.ContextVar('v', default=1), contextvars.ContextVar('w')")
     notebook.local("held, token = {'v': v}, v.set(5); numbers = []")
@@ -46,6 +59,7 @@ def test_a_variable_of_the_notebook_has_its_value_on_both_sides(notebook: Notebo
     assert notebook["held"]["v"] is notebook["v"]
 
 
+@in_own_context
 def test_what_a_cell_binds_for_its_context_in_a_library_is_bound_on_both_sides(library: Notebook) -> None:
     library.local("import contextlib2like; contextlib2like.bind(a=1); contextlib2like.speak('fr')")
     assert library.gpu("contextlib2like.bound(), contextlib2like.language()").extra["result"] == ({"a": 1}, "fr")
@@ -55,6 +69,7 @@ def test_what_a_cell_binds_for_its_context_in_a_library_is_bound_on_both_sides(l
     assert library.gpu("contextlib2like.language()").extra["result"] == "en"
 
 
+@in_own_context
 def test_a_cell_that_fails_on_its_way_back_leaves_the_context_as_it_was(
     library: Notebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
