@@ -5,43 +5,32 @@ that are the notebook's own are one value, which travels with each cell; each si
 """
 
 import contextlib
-import functools
-import re
 import sys
 import threading
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar, copy_context
 from itertools import islice
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from types import ModuleType
 from typing import Any, TypeAlias
 
-from bulletin.cpython.class_layout import is_python_class
-
 from . import untransferable
-from .atoms import ATOMS
+from .entry_owners import MAX_PARTS, is_constant, is_own, is_own_entry, is_put_by_user, made_later
 from .handles import Handle
-from .inplace import attributes_of
 from .library_places import LibraryDict, LibraryPlace, LibraryPlaces, is_kept_for_speed
 from .load_transaction import LoadTransaction
-from .modules.sources import spec_in
 from .names import REGISTERED
 from .object_paths import Stayed
 from .place_values import ABSENT, changer, find, is_atom, owner_of, put
-from .reducers import context_variables, is_in_place, places_of
+from .reducers import context_variables
 from .reducers.functions import MADE_LATER
 from .reducers.registries import is_plain
-
-_MAIN = frozenset({"__main__", "__mp_main__"})
-#: A container of more is not looked through for what is the notebook's.
-_MAX_PARTS = 64
-
 
 #: What a library has, by its places there.
 Found: TypeAlias = dict[LibraryPlace, Any]
 
 
 def _is_options(value: Any) -> bool:
-    return type(value) is dict and len(value) <= _MAX_PARTS and is_plain(list(value.items()))
+    return type(value) is dict and len(value) <= MAX_PARTS and is_plain(list(value.items()))
 
 
 class Registrations:
@@ -144,22 +133,22 @@ class Registrations:
         count = len(held) - holder.length if len(held) > holder.length >= 0 else len(held)
         holder.length = len(held)
         new = [(key, held[key]) for key in islice(reversed(held), count)]
-        if holder.kind is object and any(_is_own(value) for _, value in new):
+        if holder.kind is object and any(is_own(value) for _, value in new):
             new = list(held.items())  # what configures something goes as a whole
             holder.is_whole = True
-        later = _made_later(holder, new) if holder.kind is ModuleType and holder.atoms is not None else ()
+        later = made_later(holder, new) if holder.kind is ModuleType and holder.atoms is not None else ()
         is_used = holder.is_shared and (holder.module, holder.owner) in self._places.used
-        looks_closely = (is_used or not is_first) and len(new) <= _MAX_PARTS
+        looks_closely = (is_used or not is_first) and len(new) <= MAX_PARTS
         for key, value in reversed(new):
             if holder.attribute:
                 is_added = holder.is_public and not is_first and isinstance(key, str) and key[:1] != "_"
                 if looks_closely and isinstance(key, str) and key not in holder.seen:
-                    is_added = is_added or _is_users(holder, key, value, is_first=is_first)
-                if is_added or _is_own_entry(value) or (_is_own_entry(key) and is_plain(value)):
+                    is_added = is_added or is_put_by_user(holder, key, value, is_first=is_first)
+                if is_added or is_own_entry(value) or (is_own_entry(key) and is_plain(value)):
                     self._note(holder.place_of(key), value)
             elif not isinstance(key, str) or (key[:2] == "__" and key[-2:] == "__"):
                 continue
-            elif _is_own(value) or holder.is_whole:
+            elif is_own(value) or holder.is_whole:
                 self._note(holder.place_of(key), value)
             elif key in later:
                 MADE_LATER[id(value)] = value
@@ -195,7 +184,7 @@ class Registrations:
             for holder in self._places.of_module.get(module, ()):
                 is_asked = holder.kind is dict and holder.attribute and not is_kept_for_speed(holder.attribute)
                 value = holder.held.get(key, ABSENT) if is_asked else ABSENT
-                if value is not ABSENT and not _is_constant(value):
+                if value is not ABSENT and not is_constant(value):
                     self._note(holder.place_of(key), value)
                     self._note_current(value)
 
@@ -241,126 +230,8 @@ class Registrations:
                 continue
             del found[place]
             is_of_instance = not isinstance(owner_of(place), type | ModuleType)
-            if now is not ABSENT and (is_of_instance or place.key or _is_own(now) or is_atom(now)):
+            if now is not ABSENT and (is_of_instance or place.key or is_own(now) or is_atom(now)):
                 self._note(place, now)
-
-
-def _is_own(value: Any) -> bool:
-    """Tell whether what a library holds as an attribute is the notebook's, or is made around what is."""
-    if _is_own_entry(value):
-        return True
-    kind = type(value)
-    if issubclass(kind, property | classmethod | staticmethod):
-        return _is_own_definition(getattr(value, "fget", None) or getattr(value, "__func__", None))
-    attributes = attributes_of(value)
-    if not attributes or len(attributes) > _MAX_PARTS:
-        return False
-    return any(map(_is_own_definition, attributes.values())) and not issubclass(kind, FunctionType | type)
-
-
-def _is_own_entry(value: Any) -> bool:
-    """Tell whether an entry of a dict is a function or a class of the notebook's, or a few of them."""
-    kind = type(value)
-    if kind in (list, tuple):
-        return len(value) <= _MAX_PARTS and any(map(_is_own_definition, value))
-    return _is_own_definition(value)
-
-
-def _is_own_definition(value: Any) -> bool:
-    kind = type(value)
-    if kind is FunctionType:
-        if value.__module__ in _MAIN:
-            return True
-        return value.__closure__ is not None and any(map(_is_in_cell, value.__closure__))
-    if issubclass(kind, type):
-        return value.__module__ in _MAIN
-    if kind is MethodType:
-        return _is_own_definition(value.__func__) or _is_own_definition(value.__self__)
-    if kind is functools.partial:
-        return _is_own_definition(value.func)
-    return kind.__module__ in _MAIN
-
-
-def _is_in_cell(cell: Any) -> bool:
-    try:
-        held = cell.cell_contents
-    except ValueError:
-        return False
-    return type(held) is FunctionType and held.__module__ in _MAIN
-
-
-def _is_users(holder: LibraryDict, key: str, value: Any, *, is_first: bool) -> bool:
-    """Tell whether an entry is what people have put into a dict of a library's, and not what it filled itself.
-
-    The dict is for everybody, or the object that has it gives the value out under this key (plotly's templates).
-    """
-    if issubclass(type(value), type | FunctionType | BuiltinFunctionType | ModuleType):
-        return False
-    if holder.is_shared:
-        is_put_there = not is_first or _begins_empty(holder.module, holder.attribute)
-    else:
-        is_put_there = holder.attribute[:1] == "_" and _gives_out(holder, key)
-    return is_put_there and not _is_constant(value)
-
-
-def _gives_out(holder: LibraryDict, key: str) -> bool:
-    """Tell whether an object that a library has under a public name gives out the entries of a dict that it has."""
-    owner = owner_of(holder.place_of(key)) if holder.owner and holder.owner[:1] != "_" else None
-    if owner is None or isinstance(owner, type) or not hasattr(type(owner), "__getitem__"):
-        return False
-    try:
-        return key in owner
-    except Exception:  # noqa: BLE001  code of a library
-        return False
-
-
-def _is_constant(value: Any) -> bool:
-    """Tell whether a library has it once for all, so that each side has its own."""
-    place = places_of(type(value)).get(id(value)) if type(value) not in ATOMS else None
-    return place is not None and is_in_place(value, place)
-
-
-@functools.lru_cache(maxsize=256)
-def _begins_empty(module: str, attribute: str) -> bool:
-    """Tell whether the text of a module makes a dict empty: whatever is in it was put there since."""
-    text = _text_of(module)
-    made = rf"^\s*{re.escape(attribute)}\s*(?::[^=\n]*)?=\s*(?:\{{\}}|dict\(\))\s*(?:#.*)?$"
-    return text is not None and re.search(made, text, re.MULTILINE) is not None
-
-
-def _made_later(holder: LibraryDict, new: Iterable[tuple[Any, Any]]) -> set[str]:
-    """List classes that somebody has made in a module after its text had run, and that nobody finds there otherwise.
-
-    They come behind all that the text binds.
-    """
-    classes = {name for name, value in new if _is_home(value, holder.module, name)}
-    if not classes:
-        return classes
-    text = _text_of(holder.module)
-    later = set()
-    for name in reversed(holder.held):
-        if text is None or re.search(_BINDING.format(re.escape(name)), text, re.MULTILINE):
-            break
-        later.add(name)
-    return classes & later
-
-
-def _text_of(module: str) -> str | None:
-    spec = spec_in(sys.modules.get(module))
-    try:
-        return spec.loader.get_source(module)  # type: ignore[union-attr, no-any-return]
-    except (AttributeError, ImportError, OSError):
-        return None
-
-
-#: How a text binds a name, as far as lines say it.
-_BINDING = r"^\s*(?:class|def|async def)\s+{0}\b|^\s*{0}\s*[:=,]|^\s*(?:from|import)\s.*\b{0}\b|^\s+{0},?$"
-
-
-def _is_home(value: Any, module: str, name: str) -> bool:
-    kind = type(value)
-    is_class = issubclass(kind, type) and is_python_class(value)
-    return is_class and value.__module__ == module and value.__qualname__ == name
 
 
 def _know(place: LibraryPlace, value: Any) -> None:
@@ -372,7 +243,7 @@ def _know(place: LibraryPlace, value: Any) -> None:
 def _is_here_too(place: LibraryPlace, value: Any) -> bool:
     """Tell whether the library has filled an entry on this side as well, before the two sides agreed on anything."""
     here = find(place) if place.key and type(find(place._replace(key=()))) is dict else ABSENT
-    return type(here) is type(value) and not _is_own_entry(value) and not is_atom(value) and here is not value
+    return type(here) is type(value) and not is_own_entry(value) and not is_atom(value) and here is not value
 
 
 _of_process = Registrations()
