@@ -65,6 +65,11 @@ class PolicyFollower:
                 await shell.step(events.SettingsChanged(new.settings))
                 await shell.tell_queue()
 
+    async def obey(self, shell: SchedulerShell) -> None:
+        """Tell the scheduler what is in force, now that other groups are known."""
+        async with self._loading:
+            await shell.step(events.SettingsChanged(self.settings))
+
     def _read(self, capacity_milli: int | None) -> tuple[NewPolicy | None, UserName]:
         """Read the file, and keep its text where it is none of those before. Raises BadConfig."""
         new = self.policy.load(capacity_milli)
