@@ -42,7 +42,8 @@ class GroupProjects:
         self._follower, self._shell, self._identity, self._writer = follower, shell, identity, writer
         self._now_ms, self._groups = now_ms, follower.policy.groups
         self._settling = asyncio.Lock()
-        self._asked_ms: dict[str, int] = {}  #: when the hub said what groups have
+        #: When the hub said what groups have, and which properties rules asked for then.
+        self._asked: dict[str, tuple[int, frozenset[str]]] = {}
         self._log = structlog.get_logger("broker")
 
     async def run(self) -> None:
@@ -53,10 +54,10 @@ class GroupProjects:
 
     def must_ask(self, person: Person, project: ProjectId) -> bool:
         """Tell whether the hub is to be asked of a group before it pays: a rule asks for what it has."""
-        rules = self._follower.policy.quotas.group_rules
-        is_believed = self._now_ms() - self._asked_ms.get(project, -_BELIEVE_MS) < _BELIEVE_MS
-        is_asked = any(rule.properties or rule.parent_property for rule in rules)
-        return is_asked and not is_believed and self._may_be_made(person, project)
+        wanted = self._wanted
+        asked_ms, names = self._asked.get(project, (0, None))
+        is_believed = names == wanted and self._now_ms() - asked_ms < _BELIEVE_MS
+        return bool(wanted) and not is_believed and self._may_be_made(person, project)
 
     async def learn(self, person: Person, project: ProjectId) -> NotAllowed | None:
         """Make a project of a group that pays for the first time; return why it may not pay, None where it may."""
@@ -64,13 +65,15 @@ class GroupProjects:
             return None
         properties = None
         if self.must_ask(person, project):
+            wanted = self._wanted
             try:
-                properties = await self._identity.describe_group(project, self._now_ms())
+                told = await self._identity.describe_group(project, self._now_ms())
             except HubSilent as silent:
-                if project not in self._asked_ms:
+                if project not in self._asked or self._asked[project][1] != wanted:
                     return silent
             else:
-                self._asked_ms[project] = self._now_ms()
+                self._asked[project] = self._now_ms(), wanted
+                properties = tuple((name, value) for name, value in told if name in wanted)
         async with self._settling:  # who asks for the same group meanwhile waits until its rule is in force
             try:
                 news = self._groups.note(project, person.user, self._now_ms(), properties)
@@ -89,13 +92,20 @@ class GroupProjects:
         in_use = {lease.home for lease in state.leases.values()} | {one.home for one in state.pending.values()}
         gone = self._groups.forget(in_use, self._now_ms())
         for one in gone:
-            self._asked_ms.pop(one.name, None)
+            self._asked.pop(one.name, None)
             self._keep(one, one.user)
         if gone and self._follower.policy.quotas.group_rules:
             await self._follower.obey(self._shell)
 
     def _may_be_made(self, person: Person, project: ProjectId) -> bool:
         return project in person.groups and project != DEFAULT_PROJECT and not person.is_owner
+
+    @property
+    def _wanted(self) -> frozenset[str]:
+        """The names of the properties that rules ask for."""
+        rules = self._follower.policy.quotas.group_rules
+        asked = {name for rule in rules for name, _ in rule.properties}
+        return frozenset(asked | {rule.parent_property for rule in rules if rule.parent_property})
 
     def _rule_for(self, group: HubGroup) -> GroupRule | None:
         quotas = self._follower.policy.quotas

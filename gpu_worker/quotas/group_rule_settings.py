@@ -156,7 +156,7 @@ _WHICH = (
         "nest_by",
         NestMark(),
         'The mark behind the name of the project that a group is in: with "/", the group lab/phd is in the project '
-        "lab, where the file names that or a rule is for it, and else in parent.",
+        "lab, where the file names that or a rule is for it, inside parent where there is one; and else in parent.",
         '"/"',
     ),
     QuotaSetting(
@@ -164,7 +164,7 @@ _WHICH = (
         "parent_property",
         PropertyName(),
         "The property that names the project that a group is in, before all else. It counts where the file names that "
-        "project.",
+        "project, inside parent where there is one.",
         '"department"',
     ),
 )

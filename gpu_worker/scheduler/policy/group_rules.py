@@ -110,22 +110,30 @@ class _Maker:
         return Project(**settings | names)
 
     def _parent(self, rule: GroupRule, group: HubGroup) -> ProjectId | None:
-        """Find what a group is in: what its property names, what its own name begins with, or what the rule says."""
+        """Find what a group is in: what its property names, what its own name begins with, or what the rule says.
+
+        The first two count inside what the rule says alone, which bounds all of its groups.
+        """
         told = ProjectId(dict(group.properties).get(rule.parent_property, ""))
-        if told in self._named and self._level(told) < MOST_LEVELS:
+        if told in self._named and self._may_hold(told, rule):
             return told
         for outer in _outer_names(group.name, rule.nest_by):
-            if self.make(outer) is not None and self._level(outer) < MOST_LEVELS:
+            if self.make(outer) is not None and self._may_hold(outer, rule):
                 return ProjectId(outer)
         return rule.parent
 
-    def _level(self, name: str) -> int:
-        """Count in how many projects this one is, itself included."""
-        level, at = 0, self._found.get(name)
-        while at is not None and level < MOST_LEVELS:
-            level += 1
-            at = self._found.get(at.parent) if at.parent is not None else None
-        return level
+    def _may_hold(self, name: str, rule: GroupRule) -> bool:
+        """Whether groups of a rule may be in a project that is there."""
+        way = self._way(name)
+        return len(way) < MOST_LEVELS and (rule.parent is None or rule.parent in way)
+
+    def _way(self, name: str) -> list[str]:
+        """List a project and all that it is in, as far up as projects may be nested."""
+        way, at = [name], self._found.get(name)
+        while at is not None and at.parent is not None and len(way) < MOST_LEVELS:
+            way.append(at.parent)
+            at = self._found.get(at.parent)
+        return way
 
 
 def _outer_names(name: str, mark: str) -> Iterator[str]:

@@ -118,6 +118,9 @@ def test_what_a_group_is_in_is_there_by_its_rule_whether_anybody_was_seen_in_it(
     parents = {name: one.parent for name, one in found.items()}
     assert parents == {"lab2": None, "lab2/phd": "lab2", "lab2/phd/ann": "lab2/phd"}
     assert {one.rule for one in found.values()} == {"labs"}
+    bounded = TEXT.replace('groups = ["lab*"]', 'groups = ["lab*"]\nparent = "teaching"')
+    assert made(bounded, "lab/phd")["lab/phd"].parent == "teaching", "lab is elsewhere"
+    assert made(bounded, "lab2/phd")["lab2/phd"].parent == "lab2"
     elsewhere = TEXT.replace('groups = ["lab*"]', 'groups = ["*/*"]\nparent = "teaching"')
     assert made(elsewhere, "nobody/ann")["nobody/ann"].parent == "teaching"
 
@@ -129,7 +132,11 @@ def test_a_rule_by_properties_is_for_groups_that_have_all_of_them() -> None:
     assert made(TEXT, HubGroup("ml")) == {}
     assert made(TEXT, HubGroup("course-ml", course))["course-ml"].rule == "courses", "the first one that fits"
     with_more = HubGroup("ml", (*course, ("department", "lab")))
-    assert made(TEXT, with_more)["ml"].parent == "lab"
+    inside = TEXT.replace("[projects.lab]", '[projects.lab]\nparent = "teaching"')
+    assert made(inside, with_more)["ml"].parent == "lab"
+    assert made(TEXT, with_more)["ml"].parent == "teaching", "no group leaves what bounds all of its rule"
+    anywhere = TEXT.replace('term=2026"]\nparent = "teaching"', 'term=2026"]')
+    assert made(anywhere, with_more)["ml"].parent == "lab"
     strange = HubGroup("ml", (*course, ("department", "course-other")))
     assert made(TEXT, strange)["ml"].parent == "teaching", "only what the file names"
     assert made(TEXT, HubGroup("ml", (*course, ("department", "ml"))))["ml"].parent == "teaching"
@@ -295,11 +302,14 @@ def test_whatever_groups_are_called_the_projects_are_a_tree_and_promise_nothing(
     assert not check_projects([*named, *found])
     assert sum(guarantees([*named, *found]).values()) == sum(guarantees(named).values())
     parents = {one.id: one.parent for one in (*named, *found)}
+    told = {one.id: HubGroup(one.id) for one in found} | {ProjectId(one.name): one for one in groups}
     for at in list(parents):
         way = [at]
         while (above := parents[way[-1]]) is not None:
             way.append(above)
             assert len(way) <= MOST_LEVELS
+        bound = next((rule.parent for rule in rules if at in {one.id for one in found} and rule.fits(told[at])), None)
+        assert bound is None or bound in way
     shuffled = list(groups)
     order.shuffle(shuffled)
     assert make_projects(rules, named, shuffled) == found
