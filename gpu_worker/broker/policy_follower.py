@@ -68,7 +68,9 @@ class PolicyFollower:
     async def obey(self, shell: SchedulerShell) -> None:
         """Tell the scheduler what is in force, now that other groups are known."""
         async with self._loading:
-            await shell.step(events.SettingsChanged(self.settings))
+            settings = self.settings
+            if settings != shell.scheduler.settings:
+                await shell.step(events.SettingsChanged(settings))
 
     def _read(self, capacity_milli: int | None) -> tuple[NewPolicy | None, UserName]:
         """Read the file, and keep its text where it is none of those before. Raises BadConfig."""

@@ -196,6 +196,20 @@ def test_what_waits_keeps_its_group(broker: BrokerParts, file: Path) -> None:
     assert [one.name for one in broker.follower.policy.groups.groups] == ["course-ml"]
 
 
+def test_who_comes_at_the_same_time_waits_until_the_rule_holds(broker: BrokerParts, file: Path) -> None:
+    async def come(user: str) -> str:
+        await broker.groups.learn(Person(user=UserName(user), groups=("course-ml",)), ProjectId("course-ml"))
+        found = project(broker, "course-ml")
+        return found.rule if found is not None else ""
+
+    async def at_once() -> list[str]:
+        *_, first, second = await asyncio.gather(broker.follower.load(broker.shell), come("ann"), come("bob"))
+        return [str(first), str(second)]
+
+    file.write_text(RULES + "# more\n")  # it is read meanwhile
+    assert asyncio.run(at_once()) == ["courses", "courses"]
+
+
 def test_somebody_with_two_groups_has_in_each_what_its_rule_says(broker: BrokerParts, file: Path) -> None:
     ann = Person(user=UserName("ann"), groups=("course-ml", "lab7"))
     assert learn(broker, ann, "course-ml") == learn(broker, ann, "lab7") == ""
