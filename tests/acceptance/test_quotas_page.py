@@ -214,6 +214,9 @@ def test_a_group_that_nobody_wrote_down_has_what_the_rule_says_that_an_admin_add
             "GET", "/projects", token=faculty.hub.token_of("admin"), base="/services/bulletin/api/v1"
         )["projects"]
         assert {one["project"]: one["parent"] for one in known}["all"] == "course", "as the hub's group says"
+        mine = faculty.open("sam")
+        mine.goto(f"{faculty.hub.address}/services/bulletin/me")
+        expect(mine.get_by_text("What it has is said by the rule “courses”, which is for all groups")).to_be_visible()
         page.get_by_label("group_rules courses walltime", exact=True).fill("20 min")
         page.get_by_role("button", name="Save", exact=True).click()
         expect(page.get_by_text("walltime of group rule 'courses': 10 min -> 20 min").first).to_be_visible()
