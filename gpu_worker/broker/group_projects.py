@@ -78,6 +78,7 @@ class GroupProjects:
             try:
                 news = self._groups.note(project, person.user, self._now_ms(), properties)
             except TooManyGroups as error:
+                self._asked.pop(project, None)
                 is_for_it = self._rule_for(HubGroup(project, properties or ())) is not None
                 return NotAllowed(str(error)) if is_for_it else None
             if news is not None:
