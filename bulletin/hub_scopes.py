@@ -25,6 +25,8 @@ METRICS_SCOPE = "read:metrics"
 ADMIN_PAGE_SCOPE = "admin-ui"
 #: By which the pool's service sees whether the hub has a user, and who is an admin.
 READ_USERS_SCOPE = "read:users:name"
+#: By which it sees the properties of groups, where rules of the quota file ask for them.
+READ_GROUPS_SCOPE = "read:groups"
 
 
 def may_read_metrics(scopes: Collection[str], *, is_hub_admin: bool) -> bool:

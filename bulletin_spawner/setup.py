@@ -24,6 +24,7 @@ from bulletin.hub_scopes import (
     MANAGE_SCOPE,
     METRICS_SCOPE,
     NAMED_LEAD_SCOPE,
+    READ_GROUPS_SCOPE,
     READ_USERS_SCOPE,
     SERVICE,
 )
@@ -180,9 +181,9 @@ def _roles(
     roles.append(
         {
             "name": "bulletin-service",
-            "description": "Look up users and their groups",
+            "description": "Look up users and their groups, and what these are",
             "services": [SERVICE],
-            "scopes": [READ_USERS_SCOPE, "read:users:groups"],
+            "scopes": [READ_USERS_SCOPE, "read:users:groups", READ_GROUPS_SCOPE],
         }
     )
     if groups is not None:

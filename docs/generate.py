@@ -24,6 +24,7 @@ from gpu_worker.console.query_commands import QueryCommand
 from gpu_worker.engine_settings import CommandAgents, EngineTraits, Scaling, SlurmAgents
 from gpu_worker.quotas import schema
 from gpu_worker.quotas.class_hours_settings import CLASS_HOURS_SETTINGS
+from gpu_worker.quotas.group_rule_settings import EMPTY_RULE, GROUP_RULE_SETTINGS, NEVER_BY_RULE
 from gpu_worker.quotas.node_pool_settings import NODE_POOL_SETTINGS
 from gpu_worker.quotas.quota_settings import NEW_QOS, PRICE_SETTINGS, PROJECT_SETTINGS, QOS_SETTINGS, SCHEDULER_SETTINGS
 from gpu_worker.quotas.reservation_settings import RESERVATION_SETTINGS
@@ -201,7 +202,19 @@ TOML, `# yaml-language-server: $schema=PATH` in that of YAML.
 
 ## [projects.NAME]
 
-A hub group by its name; `default` is who has no group. A group that is not in the file has the defaults.
+A hub group by its name; `default` is who has no group. A group that is not in the file has what the first rule for it
+says ([group_rules.NAME](#group_rulesname)), and the defaults where no rule is for it.
+
+"""
+QUOTA_FILE_GROUP_RULES = """
+## [group_rules.NAME]
+
+What groups have that are no projects of the file, as soon as one of their members runs a cell: `course-*`, say. The
+first rule that fits a group counts, in the order of the file; a group that no rule fits has the defaults of a project,
+with no limit. A last rule with `groups = ["*"]` leaves none of those; `default` is no group, and no rule is for it.
+[The page on quotas](../explanation/quotas.md) has an example.
+
+No rule gives a guarantee. What it may not say is an error:
 
 """
 QUOTA_FILE_HOURS = """
@@ -260,6 +273,7 @@ def quota_file() -> str:
     parts += _settings_table(PROJECT_SETTINGS, Project(id=ProjectId("")))
     parts.append(QUOTA_FILE_HOURS)
     parts += _settings_table(CLASS_HOURS_SETTINGS, None)
+    parts += [QUOTA_FILE_GROUP_RULES, _never_by_rule(), *_settings_table(GROUP_RULE_SETTINGS, EMPTY_RULE)]
     parts.append(QUOTA_FILE_NODE_POOLS)
     parts += _settings_table(NODE_POOL_SETTINGS, NodePool(name=""))
     parts.append(QUOTA_FILE_QOS)
@@ -280,6 +294,10 @@ def quota_file() -> str:
     parts.append("| name | value | default | example | |\n| --- | --- | --- | --- | --- |\n| words of a GPU's name | ")
     parts.append(f"{price.kind.form} | 1 | `{example}` | {price.help} |\n")
     return "".join(parts)
+
+
+def _never_by_rule() -> str:
+    return "".join(f"* `{name}`: {why[0].lower()}{why[1:]}.\n" for name, why in NEVER_BY_RULE.items()) + "\n"
 
 
 def _settings_table(settings: Sequence[QuotaSetting], model: Project | QoS | SchedulerSettings | None) -> list[str]:

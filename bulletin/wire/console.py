@@ -131,6 +131,8 @@ class ProjectRow(msgspec.Struct, frozen=True, kw_only=True):
     node_pools: tuple[PoolUse, ...] = ()
     #: Whom the quota file names as its leads.
     leads: tuple[UserName, ...] = ()
+    #: The rule of the quota file that made it; empty where the file names it, and where no rule is for it.
+    rule: str = ""
 
 
 class ProjectReport(Message, frozen=True, kw_only=True, tag="project-report"):

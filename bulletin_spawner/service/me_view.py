@@ -37,6 +37,7 @@ class ProjectStanding(msgspec.Struct, frozen=True, kw_only=True):
     borrows_in_ms: int = 0
     credits_ms: int = 0
     class_hours: str = ""
+    rule: str = ""  #: by which rule it is a project; empty where the quota file names it, and where no rule is for it
     is_led: bool = False
 
 
@@ -137,6 +138,7 @@ def standing(row: ProjectRow, sight: Sight) -> ProjectStanding:
         borrows_in_ms=row.borrows_in_ms,
         credits_ms=row.credits_ms,
         class_hours=row.class_hours,
+        rule=row.rule,
         is_led=sight.leads(row.project),
     )
 

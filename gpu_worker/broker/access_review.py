@@ -20,9 +20,10 @@ from bulletin.codes import RefusalCode
 from bulletin.errors import NotAllowed
 from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, UserName
 from bulletin.kept_time import is_kept
-from gpu_worker.broker.identity import DEFAULT_PROJECT, HubAway, HubSilent, Identity, Person, TokenUnknown, UserUnknown
+from gpu_worker.broker.identity import HubAway, HubSilent, Identity, Person, TokenUnknown, UserUnknown
 from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.scheduler_shell import SchedulerShell
+from gpu_worker.scheduler.policy.projects import DEFAULT_PROJECT
 
 _EVERY_S = 60.0
 #: So long the kernel of a lease of before a restart may take to say who it is.

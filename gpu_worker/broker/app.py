@@ -29,6 +29,7 @@ from gpu_worker.broker.agents import Agents, slot_word_of
 from gpu_worker.broker.console_requests import ConsoleRequests
 from gpu_worker.broker.credit_book import CreditBook
 from gpu_worker.broker.gates import AgentGate, Gate, KernelGate
+from gpu_worker.broker.group_projects import GroupProjects
 from gpu_worker.broker.identity import Hub, Identity, Person
 from gpu_worker.broker.joins import Joins
 from gpu_worker.broker.journal_file import JournalFile
@@ -47,6 +48,7 @@ from gpu_worker.broker.quota_previews import QuotaPreviews, environment_of
 from gpu_worker.broker.quota_versions import QuotaVersions
 from gpu_worker.broker.retention import Retention
 from gpu_worker.broker.scheduler_shell import SchedulerShell
+from gpu_worker.broker.seen_groups import SEEN, recalled
 from gpu_worker.broker.unreachable_nodes import UnreachableNodes
 from gpu_worker.broker.writer import Writer
 from gpu_worker.config import LOCALHOST, PoolSettings
@@ -144,7 +146,11 @@ class Broker:
         )
         before, times = in_force(ledger)
         self._follower = PolicyFollower(
-            Policy(settings, before), QuotaVersions(ledger.database), self.writer, times, self.now_ms
+            Policy(settings, before, recalled(ledger.event_payloads(SEEN), self.started_ms)),
+            QuotaVersions(ledger.database),
+            self.writer,
+            times,
+            self.now_ms,
         )
         scheduler = Scheduler(self._follower.settings)
         self._journal = JournalFile(settings.journal_file, scheduler.settings) if settings.journal_file else None
@@ -170,12 +176,17 @@ class Broker:
             ),
         )
         self.kernels.shell = self.agents.shell = self.shell
+        self._groups = self.kernels.groups = GroupProjects(
+            self._follower, self.shell, self._identity, self.writer, self.now_ms
+        )
         self._access_review = AccessReview(self._identity, self.shell, self.kernels, self.now_ms)
         self._previews = QuotaPreviews(
             settings.database, self.agents, self.now_ms, lambda: environment_of(dict(os.environ))
         )
         quotas = QuotaEditing(self.shell, self._follower, self._previews, self.now_ms)
-        self._console = ConsoleRequests(self.shell, self.agents, ledger, self.now_ms, self.metrics.text, quotas.answer)
+        self._console = ConsoleRequests(
+            self.shell, self.agents, ledger, self.now_ms, self.metrics.text, quotas.answer, self._groups.learn
+        )
         asking = self.shell, self.agents, ledger, self.now_ms, self._console.answer
         self._pages = PageAnswers(*asking, started_ms=self.started_ms, serves_hub=self._serves_hub)
         self.agents.leaving = LeavingNodes(self.shell, self.kernels.tell, self.now_ms)
@@ -241,6 +252,7 @@ class Broker:
             asyncio.create_task(self._access_review.run()),
             asyncio.create_task(self._tick()),
             asyncio.create_task(self._follower.run(self.shell)),
+            asyncio.create_task(self._groups.run()),
             *(asyncio.create_task(one.run()) for one in self._connections),
         ]
         try:

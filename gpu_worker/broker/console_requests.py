@@ -7,7 +7,7 @@ import msgspec
 import structlog
 
 from bulletin.codes import RefusalCode
-from bulletin.errors import LedgerAway
+from bulletin.errors import LedgerAway, NotAllowed
 from bulletin.ids import AgentId, LeaseId, ProjectId, UserName
 from bulletin.wire import console, messages as wire
 from bulletin.wire.messages.allowance_requests import AskAllowances, DecideAllowance, RequestAllowance
@@ -50,6 +50,10 @@ async def _without_quota_file(*_: object) -> QuotaAnswer:
     raise CannotTell(RefusalCode.NOT_WRITTEN, "This pool has no quota file.")
 
 
+async def _knows_all_groups(*_: object) -> NotAllowed | None:
+    return None
+
+
 class NodeNote(msgspec.Struct, frozen=True):
     """What the ledger keeps of a drained node."""
 
@@ -72,9 +76,13 @@ class ConsoleRequests:
         now_ms: Callable[[], int],
         metrics: Callable[[], str] = str,
         quotas: AnswerQuotas = _without_quota_file,
+        learn: Callable[[Person, ProjectId], Awaitable[NotAllowed | None]] = _knows_all_groups,
     ) -> None:
-        """Take what writes down all that is counted, for Prometheus, and what answers about the quota file."""
-        self._quotas = quotas
+        """Take what writes down all that is counted, for Prometheus, and what answers about the quota file.
+
+        `learn` is told of each group that somebody asks for, and says why it may not pay.
+        """
+        self._quotas, self._learn = quotas, learn
         self._metrics = metrics
         self._shell, self._agents, self._ledger, self._now_ms = shell, agents, ledger, now_ms
         self._state = shell.scheduler.state
@@ -115,6 +123,8 @@ class ConsoleRequests:
                 case console.AskBoosts():
                     return self._boosts.report(person)
                 case RequestAllowance() | DecideAllowance() | AskAllowances():
+                    if isinstance(question, RequestAllowance):
+                        await self._know(person, question.project or person.project)
                     return await self._allowances.answer(person, question)
                 case EngineNews():
                     return await self._engine.answer(person, question)
@@ -131,6 +141,12 @@ class ConsoleRequests:
             return wire.Refusal(code=problem.code, sentence=problem.sentence)
         except LedgerAway as error:
             return wire.Refusal(code=RefusalCode.LEDGER_AWAY, sentence=str(error))
+
+    async def _know(self, person: Person, project: ProjectId) -> None:
+        """Have a group that is new become what the rules say. Raises CannotTell."""
+        obstacle = await self._learn(person, project)
+        if obstacle is not None:
+            raise CannotTell(RefusalCode(obstacle.code), obstacle.problem)
 
     # --- who waits, who runs
 

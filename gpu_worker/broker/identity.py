@@ -22,6 +22,8 @@ from bulletin.errors import NotAllowed
 from bulletin.hub_scopes import READ_USERS_SCOPE, SERVICE, led_projects, may_be_named_lead, may_manage
 from bulletin.ids import ProjectId, UserName
 from bulletin.units import HOUR_MS
+from gpu_worker.broker.seen_groups import readable
+from gpu_worker.scheduler.policy.projects import DEFAULT_PROJECT
 
 #: How long the hub's answer about a token is believed, and for how long more if the hub does not answer.
 _BELIEVE_MS, _BELIEVE_STILL_MS = 60_000, HOUR_MS
@@ -36,8 +38,6 @@ _REFUSE_MS, _MOST_REFUSED = 10_000, 10_000
 _REST_MS = 1_000
 #: No answer of the hub about one user is longer.
 _MOST_BYTES = 2**22
-#: Users without a group pay from here.
-DEFAULT_PROJECT = ProjectId("default")
 #: Who may not know a name is told so.
 SOMEONE = UserName("someone else")
 _UNKNOWN = "The hub does not know your server's token. Restart your server from the hub's control panel."
@@ -112,7 +112,13 @@ class _TokenModel(_UserModel, frozen=True):
     scopes: tuple[str, ...] = ()
 
 
-Model = TypeVar("Model", bound=_UserModel)
+class _GroupModel(msgspec.Struct, frozen=True):
+    """What the hub says of a group."""
+
+    properties: dict[str, object] = {}
+
+
+Model = TypeVar("Model", bound=msgspec.Struct)
 Word = TypeVar("Word")
 Answered = TypeVar("Answered")
 
@@ -193,6 +199,14 @@ class Identity:
         if now_ms < self._away_until_ms:
             raise HubAway(_AWAY)
         return await self._run(self._ask_about, user)
+
+    async def describe_group(self, group: str, now_ms: int) -> tuple[tuple[str, str], ...]:
+        """Ask the hub which properties a group has; none where it does not show them. Raises HubSilent."""
+        if self._hub is None:
+            return ()
+        if now_ms < self._away_until_ms:
+            raise HubAway(_AWAY)
+        return await self._run(self._ask_of_group, group)
 
     async def _ask_and_remember(self, token: str, now_ms: int) -> Person:
         """Ask the hub, and remember what it said."""
@@ -289,6 +303,11 @@ class Identity:
         if own is None or READ_USERS_SCOPE not in own.scopes:
             return None  # a hub that shows its users to this service not at all, or some of them
         raise UserUnknown(f"You ({user}) are no user of this hub any more.")
+
+    def _ask_of_group(self, group: str) -> tuple[tuple[str, str], ...]:
+        assert self._hub is not None
+        model = self._get(f"/groups/{urllib.parse.quote(group, safe='')}", self._hub.token, _GroupModel)
+        return () if model is None else readable(model.properties)
 
     def _get(self, path: str, token: str, model: type[Model]) -> Model | None:
         assert self._hub is not None

@@ -16,6 +16,7 @@ from bulletin.wire.messages.own_cells import AskOwn, OwnReport
 from gpu_worker.broker.active_lease import PendingRequest
 from gpu_worker.broker.aside_work import AsideWork
 from gpu_worker.broker.broker_pauses import BrokerPauses
+from gpu_worker.broker.group_projects import GroupProjects
 from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.joins import Asker, Joins
 from gpu_worker.broker.keep_rules import settle_class
@@ -93,6 +94,7 @@ class Kernels:
         self.slot_word = slot_word
         self.shell: SchedulerShell  #: set by the broker: kernels and leases know each other
         self.joins: Joins
+        self.groups: GroupProjects
         self._leases: RateLimiter[UserName] = RateLimiter(_LEASES_PER_S, _LEASES_MOST, lambda: now_ms() / 1000)
         self._log = structlog.get_logger("broker")
 
@@ -115,6 +117,8 @@ class Kernels:
             case wire.Submit() | wire.Join() | wire.Find() | wire.Look() if (
                 self._identity.believed(kernel.token, self._now_ms()) is None
             ):
+                self._run_aside(route, self._identify(kernel, message))
+            case wire.Submit() if self.groups.must_ask(kernel.person, message.project or kernel.person.project):
                 self._run_aside(route, self._identify(kernel, message))
             case wire.Find():
                 await self.joins.start_search(_asker(kernel))
@@ -271,7 +275,13 @@ class Kernels:
             refused = wire.Refusal(code=RefusalCode.NOT_YOUR_PROJECT, sentence=sentence, request=message.request)
             await self._send(kernel.route, refused)
             return
-        state, project = self.shell.scheduler.state, message.project or person.project
+        project = message.project or person.project
+        obstacle = await self.groups.learn(person, project)
+        if obstacle is not None:
+            code, sentence = RefusalCode(obstacle.code), obstacle.problem
+            await self._send(kernel.route, wire.Refusal(code=code, sentence=sentence, request=message.request))
+            return
+        state = self.shell.scheduler.state
         has_gpus = state.slot_catalog.largest["gpu"] > 0
         settled = settle_class(state.accounts, project, message, has_gpus=has_gpus)
         if isinstance(settled, wire.Refusal):

@@ -11,6 +11,7 @@ from bulletin.errors import BadConfig
 from bulletin.ids import UserName
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.records import ConfigChange, LedgerEvent, Record
+from gpu_worker.broker.seen_groups import SeenGroups
 from gpu_worker.config import PoolSettings
 from gpu_worker.quotas import QuotaChange, Quotas, difference, parse_quotas
 from gpu_worker.quotas.quota_file import QuotaText, read_text
@@ -31,8 +32,12 @@ class NewPolicy(msgspec.Struct, frozen=True):
 class Policy:
     """Reads the quota file of a pool. Without one, every group is a project with an equal share."""
 
-    def __init__(self, settings: PoolSettings, before: Quotas | None = None) -> None:
-        """Take the quotas that were in force before this broker (`before`): the first reading is compared with them."""
+    def __init__(self, settings: PoolSettings, before: Quotas | None = None, groups: SeenGroups | None = None) -> None:
+        """Take the quotas that were in force before this broker (`before`): the first reading is compared with them.
+
+        `groups` are those that rules are for; they grow while the broker runs.
+        """
+        self.groups = groups if groups is not None else SeenGroups()
         self._file, self._max_walltime_ms = settings.quota_file, settings.max_walltime_ms
         self._longest_cell_ms = settings.engine.longest_cell_ms(settings.leave_grace_ms)
         self._quotas = before if before is not None and self._file is not None else Quotas()
@@ -105,7 +110,7 @@ class Policy:
             msgspec.structs.replace(one, walltime_ms=walltime_ms)
             for one, walltime_ms in zip(quotas.qos, walltimes_ms, strict=True)
         )
-        return msgspec.structs.replace(quotas.settings, qos=qos)
+        return msgspec.structs.replace(quotas.settings_for(self.groups.groups), qos=qos)
 
 
 def records(new: NewPolicy, by: UserName, number: int, at_ms: int) -> list[Record]:

@@ -65,6 +65,13 @@ class PolicyFollower:
                 await shell.step(events.SettingsChanged(new.settings))
                 await shell.tell_queue()
 
+    async def obey(self, shell: SchedulerShell) -> None:
+        """Tell the scheduler what is in force, now that other groups are known."""
+        async with self._loading:
+            settings = self.settings
+            if settings != shell.scheduler.settings:
+                await shell.step(events.SettingsChanged(settings))
+
     def _read(self, capacity_milli: int | None) -> tuple[NewPolicy | None, UserName]:
         """Read the file, and keep its text where it is none of those before. Raises BadConfig."""
         new = self.policy.load(capacity_milli)

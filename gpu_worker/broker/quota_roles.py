@@ -23,6 +23,15 @@ _OF_ADMINS = ("lending_limit", "keep_hot")
 #: a role of the hub is known by some of their tokens alone, and could decide what they ask for with another.
 _AT_ONCE = ("auto_grant_walltime", "auto_grant_gpus", "auto_grant_for", "auto_grants_per_week")
 
+#: The tables of what is no project, by what it is called.
+_TABLES = {
+    "node pool": "node_pools",
+    "price": "prices",
+    "reservation": "reservations",
+    "group rule": "group_rules",
+    "group rules": "group_rules",
+}
+
 
 def projects_led(person: Person, projects: Sequence[Project]) -> frozenset[ProjectId]:
     """Find the projects of which a person is lead, by the hub's word, or because they name them."""
@@ -68,8 +77,7 @@ def _strange(
         name = ProjectId(change.name)
         path = ("projects", change.name, *([change.field] if change.field else []))
         if change.what != "project":
-            table = {"node pool": "node_pools", "price": "prices", "reservation": "reservations"}.get(change.what)
-            path = (table or change.what, *([change.name] if change.name else []))
+            path = (_TABLES.get(change.what, change.what), *([change.name] if change.name else []))
             yield SettingError(path=path, sentence=f"Only an admin changes this: {change}.")
         elif name in led and name not in was:
             if change.field not in _OWN:

@@ -1,11 +1,13 @@
-"""How somebody asks for more whose cell was refused, in the words of a notebook."""
+"""How somebody asks for more whose cell was refused, in the words of a notebook, and what groups like theirs have."""
 
 import shlex
 
 from bulletin.ids import ProjectId
 from bulletin.units import spell_duration
 from gpu_worker.broker.allowance_limits import LONGEST_CELL_MS
+from gpu_worker.quotas.group_rule_settings import describe_terms
 from gpu_worker.scheduler import actions
+from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.policy.projects import GPU_MILLI
 
 
@@ -27,3 +29,26 @@ def how_to_ask(reason: actions.Reason, project: ProjectId | None) -> str:
             return ""
     where = f" --project {shlex.quote(project)}" if project else ""
     return f' To ask for it: `%gpu request {what}{where} --why "..."`.'
+
+
+def what_groups_have(reason: actions.Reason, accounts: Accounts) -> str:
+    """Say what a project has that the quota file does not name, where it was a limit of its own; else nothing."""
+    match reason:
+        case (
+            actions.OverLimit(project=name)
+            | actions.OverBudget(project=name)
+            | actions.NeverInQuota(project=name)
+            | actions.QoSNotAllowed(project=name)
+            | actions.TooLongForProject(project=name)
+            | actions.TooManyPerCell(project=str() as name)
+        ):
+            account = accounts.by_id.get(name)
+        case _:
+            return ""
+    if account is None or not account.project.rule:
+        return ""
+    terms = describe_terms(account.project) or "nothing of its own"
+    return (
+        f" {name!r} is a group that the rule {account.project.rule!r} is for: each of them has {terms}, and no "
+        "guarantee. For more than that an admin names it in the quota file."
+    )

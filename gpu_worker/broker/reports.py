@@ -94,6 +94,7 @@ def project(account: Account, state: State) -> console.ProjectRow:
             if (there := accounts.of(account.project.id)).guaranteed or there.promised
         ),
         leads=account.project.leads,
+        rule=account.project.rule,
     )
     budget, left = account.project.budget, account.left(now_ms)
     if budget is None or left is None:

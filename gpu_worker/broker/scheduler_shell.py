@@ -327,10 +327,7 @@ class SchedulerShell:
             case actions.Refuse():
                 pending = self.pending_requests.pop(action.request, None)
                 if pending is not None:
-                    asked, has_others = pending.message, pending.person.has_other_projects
-                    refused = translate.refused(
-                        asked.request, action.reason, has_other_projects=has_others, project=asked.project
-                    )
+                    refused = translate.refused(pending, action.reason, self.scheduler.state.accounts)
                     await self._tell(pending.session, refused)
             case actions.Evict():
                 await self._tell_holder(action.lease, wire.Evict(lease=action.lease))

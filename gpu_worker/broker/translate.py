@@ -6,10 +6,12 @@ from typing import assert_never
 from bulletin.codes import LeaseEnd, RefusalCode
 from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, SessionId, UserName
 from bulletin.wire import messages as wire
+from gpu_worker.broker.active_lease import PendingRequest
 from gpu_worker.broker.ledger import CellRecord
 from gpu_worker.broker.ledger_notes import printable
-from gpu_worker.broker.refusal_advice import how_to_ask
+from gpu_worker.broker.refusal_advice import how_to_ask, what_groups_have
 from gpu_worker.scheduler import actions, events
+from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.estimates import explain
 from gpu_worker.scheduler.leases.resources import price_of
 from gpu_worker.scheduler.policy.prices import Price
@@ -104,19 +106,15 @@ def revoked(action: actions.EndLease) -> wire.Revoked:
     return wire.Revoked(lease=action.lease, code=LEASE_ENDS[action.why], sentence=SENTENCES[action.why])
 
 
-def refused(
-    request: RequestId, reason: actions.Reason, *, has_other_projects: bool, project: ProjectId | None = None
-) -> wire.Refusal:
-    """Tell a kernel that its request is refused, and its user only what they can do: also how to ask for more.
-
-    `project` is the one that the cell named, if it named one.
-    """
+def refused(pending: PendingRequest, reason: actions.Reason, accounts: Accounts) -> wire.Refusal:
+    """Tell a kernel that its request is refused, and its user only what they can do: also how to ask for more."""
+    asked = pending.message
     if isinstance(reason, actions.RefusedByProject):
-        sentence = reason.describe(has_other_projects=has_other_projects)
+        sentence = reason.describe(has_other_projects=pending.person.has_other_projects)
     else:
         sentence = str(reason)
-    sentence += how_to_ask(reason, project)
-    return wire.Refusal(code=_refusal_code(reason), sentence=sentence, request=request)
+    sentence += how_to_ask(reason, asked.project) + what_groups_have(reason, accounts)
+    return wire.Refusal(code=_refusal_code(reason), sentence=sentence, request=asked.request)
 
 
 def _refusal_code(reason: actions.Reason) -> RefusalCode:

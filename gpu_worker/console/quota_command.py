@@ -31,7 +31,7 @@ _USAGE = """quota [show] [--json]
        bulletin quota preview SETTING=VALUE...
        bulletin quota undo [VERSION] [--why=TEXT]
        bulletin quota log [--json]
-       bulletin quota check FILE [--gpus=N]"""
+       bulletin quota check FILE [--gpus=N] [--group=NAME]"""
 
 
 class QuotaCommand(QueryCommand):
@@ -44,10 +44,12 @@ class QuotaCommand(QueryCommand):
         "goes with quota unset, a project with all of its settings, too. Say before what the last week would have been "
         "with it: quota preview. Put it back to what it was: quota undo. Say who changed what: quota log. For admins. "
         "Say every error of a quota file with its line: quota check FILE; with --gpus=N also what N GPUs cannot keep, "
-        "and exit status 1 is a file with errors, or a change that was not made."
+        "with --group=NAME what a hub group has by it. Exit status 1 is a file with errors, or a change that was not "
+        "made."
     )
     usage = _USAGE
     gpus = Int(0, min=0, max=1_000_000, help="How many GPUs the pool has. 0: nobody knows.").tag(config=True)
+    group = Unicode("", help="A hub group, of which to say what it has.").tag(config=True)
     why = Unicode("", help="Why, in a few words: the log keeps it.").tag(config=True)
     version = Unicode(
         "", help="Of the quota file, that the change is meant for: on another one nothing is changed."
@@ -55,6 +57,7 @@ class QuotaCommand(QueryCommand):
     aliases = {
         **QueryCommand.aliases,
         "gpus": "QuotaCommand.gpus",
+        "group": "QuotaCommand.group",
         "why": "QuotaCommand.why",
         "version": "QuotaCommand.version",
     }
@@ -121,6 +124,7 @@ class QuotaCommand(QueryCommand):
     def _check(self, file: str) -> None:
         """Print every error or warning of a quota file, and how much is in it where there is no error."""
         from gpu_worker.quotas import read_quotas
+        from gpu_worker.quotas.group_words import describe_group
         from gpu_worker.scheduler.policy.projects import GPU_MILLI
 
         try:
@@ -132,6 +136,8 @@ class QuotaCommand(QueryCommand):
         sys.stderr.writelines(f"{warning}\n" for warning in warnings)
         projects = "1 project" if len(quotas.projects) == 1 else f"{len(quotas.projects)} projects"
         sys.stdout.write(f"ok: {projects}, {len(quotas.qos)} classes of service\n")
+        if self.group:
+            sys.stdout.write(f"{describe_group(quotas, self.group)}\n")
 
 
 def _edit(words: str) -> SettingEdit:

@@ -99,15 +99,17 @@ class UsageCommand(Command):
 
 
 def _parents(settings: PoolSettings, ledger: "Ledger") -> dict[ProjectId, ProjectId | None]:
-    """Find which project is in which: by the quota file, or without one by the quotas that were in force last."""
+    """Find which project is in which: by the quota file, or without one by what was in force last."""
     from gpu_worker.broker.policy import in_force
+    from gpu_worker.broker.seen_groups import SEEN, recalled
     from gpu_worker.quotas import Quotas, read_quotas
 
     if settings.quota_file is not None:
         quotas, _ = read_quotas(settings.quota_file)
     else:
         quotas = in_force(ledger)[0] or Quotas()
-    return {project.id: project.parent for project in quotas.projects}
+    groups = recalled(ledger.event_payloads(SEEN), 0).groups
+    return {project.id: project.parent for project in quotas.settings_for(groups).projects}
 
 
 def _day_ms(option: str, text: str) -> int | None:

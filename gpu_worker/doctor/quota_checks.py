@@ -1,12 +1,14 @@
-"""The quota file: every error of it, and projects that nobody can be in."""
+"""The quota file: every error of it, projects that nobody can be in, and rules that are for no group."""
 
 from collections.abc import Collection, Iterator
 
 from bulletin.errors import BadConfig
-from gpu_worker.broker.identity import DEFAULT_PROJECT
+from bulletin.hub_scopes import READ_GROUPS_SCOPE
 from gpu_worker.doctor.diagnosis import Diagnosis
 from gpu_worker.doctor.pool_setup import PoolSetup
 from gpu_worker.quotas import Quotas, read_quotas
+from gpu_worker.quotas.group_rule_checks import unused_rules
+from gpu_worker.scheduler.policy.projects import DEFAULT_PROJECT
 
 
 def check_quotas(setup: PoolSetup, groups: Collection[str] | None) -> Iterator[Diagnosis]:
@@ -32,12 +34,42 @@ def check_quotas(setup: PoolSetup, groups: Collection[str] | None) -> Iterator[D
             remedy="Correct it, or leave it.",
             level="advice",
         )
+    yield from _check_properties(setup, quotas)
     if groups is not None:
         yield from _compare(quotas, groups)
+        yield from _compare_rules(quotas, groups)
+
+
+def _check_properties(setup: PoolSetup, quotas: Quotas) -> Iterator[Diagnosis]:
+    """Say where rules ask for properties of groups that the hub does not show."""
+    asking = [rule.id for rule in quotas.group_rules if rule.properties or rule.parent_property]
+    facts = setup.hub
+    if asking and facts is not None and facts.is_configured and READ_GROUPS_SCOPE not in facts.service_scopes:
+        yield Diagnosis(
+            check="group-properties",
+            what=f"The rule {asking[0]!r} of the quota file asks for properties of groups, and no role gives the "
+            f"service 'bulletin' the scope {READ_GROUPS_SCOPE}.",
+            why="The pool does not see them: groups are taken to have none, and such a rule is for no group.",
+            remedy="Set c.JupyterHub.load_roles before configure(c, ...), or add the scope to it afterwards.",
+        )
+
+
+def _compare_rules(quotas: Quotas, groups: Collection[str]) -> Iterator[Diagnosis]:
+    for rule, known in unused_rules(quotas.group_rules, quotas.projects, sorted(groups)):
+        fit = "No group of the hub fits it"
+        if known:
+            fit = f"Those that fit it ({', '.join(known)}) are named in the file, or an earlier rule is for them"
+        yield Diagnosis(
+            check="quota-rule",
+            what=f"The rule {rule.id!r} of the quota file is for no group that the hub has now.",
+            why=f"{fit}: what it says holds for nobody. A group that comes later may be the first.",
+            remedy=f"Correct its groups, or leave it; the hub's groups are: {', '.join(sorted(groups))}.",
+            level="advice",
+        )
 
 
 def _compare(quotas: Quotas, groups: Collection[str]) -> Iterator[Diagnosis]:
-    parents = {project.parent for project in quotas.projects}
+    parents = {one.parent for one in (*quotas.projects, *quotas.group_rules)}
     for project in quotas.projects:
         if project.id not in (*groups, DEFAULT_PROJECT) and project.id not in parents:
             yield Diagnosis(

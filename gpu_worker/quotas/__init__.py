@@ -3,6 +3,7 @@
 import os
 import stat
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -15,6 +16,7 @@ from gpu_worker.quotas.quota_changes import QuotaChange, compare_quotas
 from gpu_worker.quotas.reader import read_tree
 from gpu_worker.quotas.tree import NotReadable
 from gpu_worker.scheduler.policy.dated_reservations import Reservation
+from gpu_worker.scheduler.policy.group_rules import GroupRule, HubGroup, make_projects
 from gpu_worker.scheduler.policy.prices import Price
 from gpu_worker.scheduler.policy.projects import DEFAULT_QOS, NodePool, Project, QoS, SchedulerSettings
 from gpu_worker.scheduler.policy.reserved_projects import with_reservations
@@ -37,6 +39,8 @@ LIMIT_LINE = 2000
 _LANGUAGES = {".toml": from_toml.parse, ".yaml": from_yaml.parse, ".yml": from_yaml.parse}
 
 
+#: What schedulers know only by what comes of it.
+_NOT_TOLD = ("reservations", "group_rules")
 #: What holds where a file does not say.
 _DEFAULTS = SchedulerSettings()
 
@@ -52,12 +56,18 @@ class Quotas(msgspec.Struct, frozen=True, kw_only=True):
     longest_back_off_ms: int = _DEFAULTS.longest_back_off_ms
     prices: tuple[Price, ...] = ()
     reservations: tuple[Reservation, ...] = ()
+    group_rules: tuple[GroupRule, ...] = ()
 
     @property
     def settings(self) -> SchedulerSettings:
-        """What a scheduler is told of them: projects have their reservations."""
-        told = {field: getattr(self, field) for field in self.__struct_fields__ if field != "reservations"}
-        return SchedulerSettings(**told | {"projects": with_reservations(self.projects, self.reservations)})
+        """What a scheduler is told of them where no group was seen: projects have their reservations."""
+        return self.settings_for(())
+
+    def settings_for(self, groups: Iterable[HubGroup]) -> SchedulerSettings:
+        """Join them with the projects that the rules make of groups; what the file names comes first."""
+        told = {field: getattr(self, field) for field in self.__struct_fields__ if field not in _NOT_TOLD}
+        named = with_reservations(self.projects, self.reservations)
+        return SchedulerSettings(**told | {"projects": (*named, *make_projects(self.group_rules, named, groups))})
 
 
 def read_quotas(
@@ -114,6 +124,7 @@ def parse_quotas(
         node_pools=reading.node_pools,
         prices=reading.prices,
         reservations=reading.reservations,
+        group_rules=reading.group_rules,
         **reading.scheduler,
     )
     return quotas, findings.warnings

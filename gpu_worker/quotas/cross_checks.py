@@ -7,14 +7,17 @@ from typing import Any
 from bulletin.ids import ProjectId
 from bulletin.units import show_duration
 from gpu_worker.quotas.findings import Findings
+from gpu_worker.quotas.group_rule_checks import idle_rules, unfit_rules
 from gpu_worker.quotas.quota_settings import PROJECT_SETTINGS
 from gpu_worker.quotas.reader import Reading, line_of
 from gpu_worker.quotas.reservation_checks import idle_reservations, unfit_reservations
 from gpu_worker.quotas.tree import KeyPath
 from gpu_worker.scheduler.leases.resources import words_of
+from gpu_worker.scheduler.policy.group_rules import GroupRule
 from gpu_worker.scheduler.policy.prices import Price
 from gpu_worker.scheduler.policy.projects import (
     GPU_MILLI,
+    MOST_LEVELS,
     Preemption,
     Project,
     QoS,
@@ -26,8 +29,6 @@ from gpu_worker.scheduler.policy.projects import (
 )
 from gpu_worker.scheduler.policy.reserved_projects import with_reservations
 
-#: Projects are nested this deep at most: a hub, its faculties, their courses, groups in them, and room to spare.
-MOST_LEVELS = 16
 _NAME_OF_FIELD = {setting.field: setting.name for setting in PROJECT_SETTINGS}
 
 
@@ -51,6 +52,8 @@ def check_reading(reading: Reading, findings: Findings, capacity_milli: int | No
         findings.add_error(line_of(lines, path), path, sentence)
     for path, sentence in _unknown_pools(reading.projects, [one.name for one in reading.node_pools]):
         findings.add_error(line_of(lines, path), path, sentence)
+    for path, sentence in _unfit_rules(reading):
+        findings.add_error(line_of(lines, path), path, sentence)
     unfit = list(unfit_reservations(reading.reservations, reading.projects))
     for path, sentence in unfit:
         findings.add_error(line_of(lines, path), path, sentence)
@@ -65,6 +68,7 @@ def check_reading(reading: Reading, findings: Findings, capacity_milli: int | No
             findings.add_error(line_of(lines, path), path, problem.sentence)
     if not findings.errors:
         idle = [*_idle_projects(reading.projects), *_idle_qos(reading.qos), *_idle_back_off(reading.scheduler)]
+        idle += [*idle_rules(reading.group_rules, reading.projects), *_idle_limits_of_rules(reading)]
         idle += [*_idle_prices(reading.prices), *idle_reservations(reading.reservations, reading.projects, now_ms)]
         for path, sentence in idle:
             findings.add_warning(line_of(lines, path), path, sentence)
@@ -115,6 +119,30 @@ def _unfit_classes(projects: Sequence[Project], known: Sequence[str]) -> Iterato
                 f"{', '.join(names)}. Write another default_qos for {one.id!r}, or add {name!r} to its qos."
             )
             yield ("projects", one.id, field), sentence
+
+
+def _unfit_rules(reading: Reading) -> Iterator[tuple[KeyPath, str]]:
+    """Find what of the rules for groups cannot be, with the sentence for each."""
+    yield from unfit_rules(reading.group_rules, reading.projects)
+    classes = [one.name for one in reading.qos]
+    for rule, sample in _samples(reading.group_rules):
+        for path, sentence in _unfit_classes((*reading.projects, sample), classes):
+            if path[1] == sample.id:
+                yield ("group_rules", rule.id, *path[2:]), sentence
+
+
+def _idle_limits_of_rules(reading: Reading) -> Iterator[tuple[KeyPath, str]]:
+    """Find limits of rules that another limit makes useless, with the sentence for each."""
+    for rule, sample in _samples(reading.group_rules):
+        for path, sentence in _idle_limits(sample, {one.id: one for one in (*reading.projects, sample)}):
+            yield ("group_rules", rule.id, *path[2:]), sentence
+
+
+def _samples(rules: Sequence[GroupRule]) -> Iterator[tuple[GroupRule, Project]]:
+    """Make a project as each rule does where a group's name and properties say nothing of what it is in."""
+    for rule in rules:
+        settings = {field: getattr(rule, field) for field in Project.__struct_fields__}
+        yield rule, Project(**settings | {"id": ProjectId(f"a group of the rule {rule.id}")})
 
 
 def _unknown_pools(projects: Sequence[Project], known: Sequence[str]) -> Iterator[tuple[KeyPath, str]]:

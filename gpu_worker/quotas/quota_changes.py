@@ -6,6 +6,7 @@ from typing import Any, Literal, Protocol, TypeVar
 import msgspec
 
 from bulletin.ids import ProjectId
+from gpu_worker.quotas.group_rule_settings import EMPTY_RULE, GROUP_RULE_SETTINGS
 from gpu_worker.quotas.node_pool_settings import NODE_POOL_SETTINGS
 from gpu_worker.quotas.quota_settings import (
     NEW_QOS,
@@ -17,12 +18,15 @@ from gpu_worker.quotas.quota_settings import (
 from gpu_worker.quotas.reservation_settings import RESERVATION_SETTINGS
 from gpu_worker.quotas.value_kinds import QuotaSetting
 from gpu_worker.scheduler.policy.dated_reservations import Reservation
+from gpu_worker.scheduler.policy.group_rules import GroupRule
 from gpu_worker.scheduler.policy.prices import USUAL_PERCENT, Price
 from gpu_worker.scheduler.policy.projects import NodePool, Project, QoS
 
 _Named = TypeVar("_Named", QoS, NodePool, Reservation)
-#: Whose setting changed: of the scheduler and of all prices there is one.
-What = Literal["project", "node pool", "qos", "scheduler", "price", "prices", "reservation"]
+#: Whose setting changed: of the scheduler, of all prices and of all rules there is one.
+What = Literal[
+    "project", "node pool", "qos", "scheduler", "price", "prices", "reservation", "group rule", "group rules"
+]
 
 
 class Comparable(Protocol):
@@ -31,6 +35,10 @@ class Comparable(Protocol):
     @property
     def projects(self) -> Sequence[Project]:
         """What projects there are."""
+
+    @property
+    def group_rules(self) -> Sequence[GroupRule]:
+        """What groups are that are no projects, in the order in which that is looked for."""
 
     @property
     def node_pools(self) -> Sequence[NodePool]:
@@ -57,7 +65,7 @@ class QuotaChange(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     what: What
-    name: str  #: empty for the scheduler, and for the order of prices
+    name: str  #: empty for the scheduler, and for the order of prices or rules
     field: str  #: the setting, as the quota file calls it
     before: str | None
     after: str | None
@@ -74,6 +82,7 @@ def compare_quotas(before: Comparable, after: Comparable) -> Iterator[QuotaChang
     """Yield each difference once: projects, classes of service, the scheduler; what was there first, in its order."""
     projects = _by_id(before.projects), _by_id(after.projects)
     yield from _compare("project", *projects, PROJECT_SETTINGS, Project(id=ProjectId("")))
+    yield from _compare_rules(before.group_rules, after.group_rules)
     pools = _by_name(before.node_pools), _by_name(after.node_pools)
     yield from _compare("node pool", *pools, NODE_POOL_SETTINGS, NodePool(name=""))
     yield from _compare("qos", _by_name(before.qos), _by_name(after.qos), QOS_SETTINGS, NEW_QOS)
@@ -91,6 +100,14 @@ def _compare_prices(before: Sequence[Price], after: Sequence[Price]) -> Iterator
     if known[0] == known[1] and before != after:
         was, now = (", ".join(one.gpu for one in prices) for prices in (before, after))
         yield QuotaChange(what="prices", name="", field="order", before=was, after=now)
+
+
+def _compare_rules(before: Sequence[GroupRule], after: Sequence[GroupRule]) -> Iterator[QuotaChange]:
+    """Yield rules that are not as they were, and their order where that is another."""
+    yield from _compare("group rule", _by_id(before), _by_id(after), GROUP_RULE_SETTINGS, EMPTY_RULE)
+    was, now = ([one.id for one in rules] for rules in (before, after))
+    if set(was) == set(now) and was != now:
+        yield QuotaChange(what="group rules", name="", field="order", before=", ".join(was), after=", ".join(now))
 
 
 def _by_id(projects: Sequence[Project]) -> dict[str, Project]:

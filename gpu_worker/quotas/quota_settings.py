@@ -275,7 +275,7 @@ PRICE_NAME_LENGTH = 64
 MOST_PRICES = 100
 
 #: The tables of a file; those of all but the scheduler have names in them.
-TABLES = ("projects", "node_pools", "qos", "scheduler", "prices", "reservations")
+TABLES = ("projects", "group_rules", "node_pools", "qos", "scheduler", "prices", "reservations")
 
 
 def read_setting(setting: QuotaSetting, node: TreeNode) -> Any:

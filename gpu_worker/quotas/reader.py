@@ -9,6 +9,12 @@ import msgspec
 from bulletin.ids import ProjectId
 from gpu_worker.quotas.class_hours_settings import CLASS_HOURS_SETTINGS, HOURS_NAME_LENGTH, ClassHoursTable, LocalTime
 from gpu_worker.quotas.findings import Findings
+from gpu_worker.quotas.group_rule_settings import (
+    GROUP_RULE_SETTINGS,
+    MOST_RULES,
+    NEVER_BY_RULE,
+    RULE_NAME_LENGTH,
+)
 from gpu_worker.quotas.node_pool_settings import NODE_POOL_SETTINGS, POOL_NAME_LENGTH, PoolGuaranteesTable
 from gpu_worker.quotas.quota_settings import (
     MOST_PRICES,
@@ -38,6 +44,7 @@ from gpu_worker.quotas.value_kinds import (
 from gpu_worker.scheduler.leases.resources import words_of
 from gpu_worker.scheduler.policy.class_hours import ClassHours, show_clock
 from gpu_worker.scheduler.policy.dated_reservations import Reservation
+from gpu_worker.scheduler.policy.group_rules import GroupRule
 from gpu_worker.scheduler.policy.prices import Price
 from gpu_worker.scheduler.policy.projects import DEFAULT_QOS, NodePool, Project, QoS
 
@@ -46,6 +53,7 @@ class Reading(msgspec.Struct):
     """What a file says, as far as it could be read, and where each key stands."""
 
     projects: tuple[Project, ...]
+    group_rules: tuple[GroupRule, ...]
     qos: tuple[QoS, ...]
     node_pools: tuple[NodePool, ...]
     scheduler: dict[str, Any]  #: what is set of the scheduler itself, by the field of its settings
@@ -65,6 +73,7 @@ def read_tree(tree: TreeTable, findings: Findings) -> Reading:
     reader = _Reader(findings)
     tables = reader.read_fields(tree, (), TABLES)
     projects = reader.read_projects(tables.get("projects"))
+    group_rules = reader.read_group_rules(tables.get("group_rules"))
     qos = reader.read_qos(tables.get("qos"))
     node_pools = reader.read_node_pools(tables.get("node_pools"))
     scheduler = reader.read_scheduler(tables.get("scheduler"))
@@ -72,6 +81,7 @@ def read_tree(tree: TreeTable, findings: Findings) -> Reading:
     reservations = reader.read_reservations(tables.get("reservations"))
     return Reading(
         tuple(projects),
+        tuple(group_rules),
         tuple(qos),
         tuple(node_pools),
         scheduler,
@@ -94,6 +104,35 @@ class _Reader:
         for one in self._read_entries(entry, ("projects",), PROJECT_NAME_LENGTH):
             values = self._read_values(one, ("projects", one.name), PROJECT_SETTINGS)
             found.append(Project(id=ProjectId(one.name), **values))
+        return found
+
+    def read_group_rules(self, entry: TreeEntry | None) -> list[GroupRule]:
+        """Read the rules for groups, in the order of the file, which decides between those that fit the same group.
+
+        What no rule gives is an error, and left out.
+        """
+        found: list[GroupRule] = []
+        for one in self._read_entries(entry, ("group_rules",), RULE_NAME_LENGTH):
+            path = ("group_rules", one.name)
+            if len(found) == MOST_RULES:
+                sentence = f"There are more than {MOST_RULES} rules for groups. Write fewer."
+                self._findings.add_error(one.line, path, sentence)
+                break
+            kept = []
+            for inside in self._read_table(one, path).entries:
+                why = NEVER_BY_RULE.get(inside.name)
+                if why is None:
+                    kept.append(inside)
+                else:
+                    key = (*path, inside.name)
+                    self.lines.setdefault(key, inside.line)
+                    self._findings.add_error(inside.line, key, f"No rule gives {inside.name}. {why}.")
+            entry_kept = TreeEntry(one.name, one.line, TreeTable(tuple(kept)))
+            values = self._read_values(entry_kept, path, GROUP_RULE_SETTINGS)
+            if not any((*path, name) in self.lines for name in ("groups", "properties")):
+                sentence = f'{show_path(path)} does not say for which groups it is. Write groups, as in ["course-*"].'
+                self._findings.add_error(one.line, path, sentence)
+            found.append(GroupRule(id=ProjectId(one.name), **values))
         return found
 
     def read_qos(self, entry: TreeEntry | None) -> list[QoS]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpu_worker.quotas.class_hours_settings import CLASS_HOURS_SETTINGS
+from gpu_worker.quotas.group_rule_settings import GROUP_RULE_SETTINGS, MOST_RULES, RULE_NAME_LENGTH
 from gpu_worker.quotas.node_pool_settings import NODE_POOL_SETTINGS, POOL_NAME_LENGTH
 from gpu_worker.quotas.quota_settings import (
     MOST_PRICES,
@@ -36,6 +37,13 @@ def quota_schema() -> dict[str, Any]:
                 "propertyNames": _name(PROJECT_NAME_LENGTH),
                 "additionalProperties": {"$ref": "#/$defs/project"},
             },
+            "group_rules": {
+                "description": "Rules for groups that are no projects here, by name: the first one that fits counts.",
+                "type": ["object", "null"],
+                "propertyNames": _name(RULE_NAME_LENGTH),
+                "additionalProperties": {"$ref": "#/$defs/group_rule"},
+                "maxProperties": MOST_RULES,
+            },
             "node_pools": {
                 "description": "Node pools by name: which GPUs are in each.",
                 "type": ["object", "null"],
@@ -67,6 +75,11 @@ def quota_schema() -> dict[str, Any]:
         },
         "$defs": {
             "project": _settings(PROJECT_SETTINGS),
+            "group_rule": {
+                **_settings(GROUP_RULE_SETTINGS),
+                "type": "object",
+                "anyOf": [{"required": ["groups"]}, {"required": ["properties"]}],
+            },
             "class_hours": {**_settings(CLASS_HOURS_SETTINGS), "type": "object"},
             "qos": _settings(QOS_SETTINGS),
             "reservation": {**_settings(RESERVATION_SETTINGS), "type": "object"},

@@ -8,6 +8,7 @@ import msgspec
 from bulletin.errors import BadConfig
 from bulletin.units import HOUR_MS, MINUTE_MS
 from gpu_worker.quotas import read_quotas
+from gpu_worker.scheduler.policy.group_rules import HubGroup
 from gpu_worker.scheduler.policy.projects import Project, SchedulerSettings
 from gpu_worker.simulator.played_cells import PlayedCell
 from gpu_worker.simulator.policies import Policies
@@ -158,10 +159,11 @@ def simulate(
     return report(pool)
 
 
-def read_settings(path: Path) -> SchedulerSettings:
+def read_settings(path: Path, groups: Iterable[str] = ()) -> SchedulerSettings:
     """Read settings of the scheduler: a quota file, or, where the name ends in .json, a JSON object of their fields.
 
-    A trace is of no year: class hours are as in their term, without a first and a last day, by the clocks of January.
+    `groups` are those of a trace, for which a quota file may have rules. A trace is of no year: class hours are as in
+    their term, without a first and a last day, by the clocks of January.
 
     Raises
     ------
@@ -170,7 +172,8 @@ def read_settings(path: Path) -> SchedulerSettings:
     """
     if path.suffix != ".json":
         quotas, _ = read_quotas(path)
-        return msgspec.structs.replace(quotas.settings, projects=tuple(map(_in_term, quotas.projects)))
+        settings = msgspec.structs.replace(quotas, reservations=()).settings_for(map(HubGroup, groups))
+        return msgspec.structs.replace(settings, projects=tuple(map(_in_term, settings.projects)))
     try:
         content = path.read_bytes()
         unknown = set(msgspec.json.decode(content, type=dict[str, msgspec.Raw])) - set(

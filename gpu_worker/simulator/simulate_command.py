@@ -134,7 +134,8 @@ class SimulateCommand(Application):
         if self.save_trace:
             traces.write(trace, Path(self.save_trace))
         files = [self.settings_file, self.compare] if self.compare else [self.settings_file]
-        settings = [read_settings(Path(file)) if file else None for file in files]
+        groups = {notebook.project for notebook in trace.notebooks}
+        settings = [read_settings(Path(file), groups) if file else None for file in files]
         began_s = time.perf_counter()
         plays = [self._play(trace, one) for one in settings]
         if self.at_once:

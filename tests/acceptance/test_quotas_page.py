@@ -37,7 +37,8 @@ test = {{"groups": ["all"], "pool_args": ["--slots=1", "--device=cpu", "--Pool.q
 setup.configure = lambda c, real=setup.configure, **given: real(c, **(given | test))
 load_subconfig({config!r})
 c = get_config()
-c.JupyterHub.load_groups = {{"all": {{"users": ["lea", "sam"]}}}}
+course = {{"kind": "course", "faculty": "course", "members": ["many"]}}
+c.JupyterHub.load_groups = {{"all": {{"users": ["lea", "sam"], "properties": course}}}}
 c.JupyterHub.services.append({{"name": "test", "api_token": os.environ["BULLETIN_TEST_TOKEN"]}})
 c.JupyterHub.load_roles.append({{"name": "test", "services": ["test"],
     "scopes": ["admin:users", "admin:servers", "tokens", "access:servers", "access:services", "shutdown"]}})
@@ -188,6 +189,38 @@ def test_who_is_neither_sees_no_quotas(faculty: Faculty) -> None:
     page = faculty.open("sam")
     expect(page.get_by_text("This is for leads of projects and admins of the pool.").first).to_be_visible()
     expect(page.get_by_role("link", name="Quotas")).to_have_count(0)
+
+
+def test_a_group_that_nobody_wrote_down_has_what_the_rule_says_that_an_admin_adds(faculty: Faculty) -> None:
+    page = faculty.open("admin")
+    page.get_by_label("New rule").fill("courses")
+    page.get_by_role("button", name="Add rule").click()
+    values = {"properties": "kind=course", "parent_property": "faculty", "walltime": "10 min", "user_limit": "1"}
+    for name, value in values.items():
+        page.get_by_label(f"group_rules courses {name}", exact=True).fill(value)
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("In force.")).to_be_visible()
+    faculty.hub.start_server("sam")
+    with Kernel(faculty.hub, "sam") as notebook:
+        refused = notebook.send("%%gpu --time 15min\nprint('it ran')").wait().error or ""
+        assert "more than the 10 min that a cell of project 'all' may run" in refused
+        assert (
+            "'all' is a group that the rule 'courses' is for: each of them has user_limit 1 GPU, walltime 10 min"
+            in (refused)
+        )
+        assert "no guarantee. For more than that an admin names it in the quota file." in refused
+        assert "it ran\n" in notebook.run("%%gpu\nprint('it ran')")
+        known = faculty.hub.api(
+            "GET", "/projects", token=faculty.hub.token_of("admin"), base="/services/bulletin/api/v1"
+        )["projects"]
+        assert {one["project"]: one["parent"] for one in known}["all"] == "course", "as the hub's group says"
+        mine = faculty.open("sam")
+        mine.goto(f"{faculty.hub.address}/services/bulletin/me")
+        expect(mine.get_by_text("What it has is said by the rule “courses”, which is for all groups")).to_be_visible()
+        page.get_by_label("group_rules courses walltime", exact=True).fill("20 min")
+        page.get_by_role("button", name="Save", exact=True).click()
+        expect(page.get_by_text("walltime of group rule 'courses': 10 min -> 20 min").first).to_be_visible()
+        assert "it ran\n" in notebook.run("%%gpu --time 15min\nprint('it ran')")
 
 
 def test_a_student_who_is_refused_asks_in_the_cell_and_the_lead_grants_it_with_one_click(faculty: Faculty) -> None:

@@ -194,12 +194,19 @@ def test_a_file_that_others_can_change_is_not_run(tmp_path: Path) -> None:
 
 def test_the_quota_file_is_wrong_or_names_groups_that_the_hub_has_not(tmp_path: Path) -> None:
     quotas = tmp_path / "quotas.toml"
-    quotas.write_text("[projects.lab]\nguaranteed = 1\n[projects.maths]\nweight = 2\n")
+    named = "[projects.lab]\nguaranteed = 1\n[projects.maths]\nweight = 2\n[projects.clubs]\nlimit = 1\n"
+    rules = (
+        '[group_rules.clubs]\ngroups = ["club-*"]\nparent = "clubs"\n[group_rules.x]\nproperties = ["kind=course"]\n'
+    )
+    quotas.write_text(named + rules)
     text = "c.JupyterHub.load_groups = {'lab': {'users': ['ann']}}\n" + configured(
         tmp_path, 'isolation="shared"', f'pool_args=["--Pool.quota_file={quotas}"]', 'groups=["lab", "labs"]'
     )
-    examined = examine("--hub", hub_file(tmp_path, text))
-    assert examined.wrong == ["pool-group", "quota-group"]
+    late = 'c.JupyterHub.load_roles = [one for one in c.JupyterHub.load_roles if one["name"] != "bulletin-service"]\n'
+    examined = examine("--hub", hub_file(tmp_path, f"{text}\n{late}"))
+    assert examined.wrong == ["group-properties", "pool-group", "quota-group", "service-role"]
+    assert "The rule 'clubs' of the quota file is for no group that the hub has now" in examined.says("quota-rule")
+    assert "The rule 'x' of the quota file asks for properties of groups" in examined.says("group-properties")
     assert "a project 'maths', and the hub has no group of that name" in examined.says("quota-group")
     assert "names the groups labs" in examined.says("pool-group")
     quotas.write_text("[projects.lab]\nguaranted = 1\n")

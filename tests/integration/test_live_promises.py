@@ -4,6 +4,8 @@ The promises are those of docs/explanation/promises.md. That somebody is served 
 promise they would wait for cells that end only afterwards, or for an hour of back-off.
 """
 
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -180,3 +182,31 @@ def test_a_budget_at_its_edge_starts_only_what_it_can_finish(pool: HubPool) -> N
     assert pool.projects()["physics"].budget_left_ms is not None
     rows = until(lambda: len(found := cells_of(pool, "physics")) == 3 and found, "all ends in the ledger")
     assert sum(row["held_ms"] for row in rows) < 180_000
+
+
+def test_groups_that_nobody_wrote_down_are_bounded_together_also_by_another_broker(pool: HubPool) -> None:
+    pool.obey(
+        '[projects.crowd]\nlimit = 2\n[group_rules.crowds]\ngroups = ["crowd-*"]\nparent = "crowd"\nuser_limit = 1\n'
+    )
+    people = {"ann": "crowd-1", "bob": "crowd-2", "eve": "crowd-3"}
+    ann, bob, eve = (pool.open(user, group) for user, group in people.items())
+    refused = ann.run("%%gpu --gpus 2\n1").error
+    assert refused is not None
+    assert "one user of project 'crowd-1' may use 1 CPU slot at most" in refused["evalue"]
+    assert "'crowd-1' is a group that the rule 'crowds' is for: each of them has user_limit 1 GPU" in refused["evalue"]
+    busy = [one.start_until("%%gpu\nprint('started')\ninput()", shows="started") for one in (ann, bob)]
+    old = pool.process.part("broker").pid
+    os.kill(old, signal.SIGKILL)
+    until(lambda: pool.process.part("broker").pid != old and pool.count("busy") == 2, "another broker")
+    rows = pool.projects()
+    assert (rows["crowd"].used_milli, rows["crowd-1"].rule, rows["crowd-2"].parent) == (2000, "crowds", "crowd")
+
+    mine = eve.start("%%gpu\nprint('mine')")
+    until(lambda: pool.process.picture().waiting, "eve to wait")
+    [reason] = [one.reason for one in pool.process.picture().waiting]
+    assert reason == "project 'crowd' uses 2 of 2 CPU slots that it may use"
+    ann.answer("go")
+    ann.collect(busy[0])
+    assert eve.collect(mine).stream().endswith("mine\n")
+    bob.answer("go")
+    bob.collect(busy[1])

@@ -263,6 +263,7 @@ export interface ProjectStanding {
   borrows_in_ms: number;
   credits_ms: number;
   class_hours: string;
+  rule: string;
   is_led: boolean;
 }
 

@@ -155,6 +155,7 @@ export function Project({ one, word }: { one: ProjectStanding; word: string }) {
       {one.borrows_in_ms > 0 && <p>Others took back what was theirs: it may borrow again in {showDuration(one.borrows_in_ms)}.</p>}
       {one.waiting > 0 && <p>{count(one.waiting, "request")} in line.</p>}
       {one.class_hours && <p>{one.class_hours}.</p>}
+      {one.rule && <p>What it has is said by the rule “{one.rule}”, which is for all groups like it.</p>}
     </li>
   );
 }

@@ -23,6 +23,7 @@ export const pathOf = (key: string): Path => key.split("\u0001");
 /** The tables of the file in their order: what is in each, and whether its things have names. */
 export const TABLES: { name: string; title: string; one: string; isNamed: boolean }[] = [
   { name: "projects", title: "Projects", one: "project", isNamed: true },
+  { name: "group_rules", title: "Rules for groups", one: "rule", isNamed: true },
   { name: "reservations", title: "Reservations", one: "reservation", isNamed: true },
   { name: "qos", title: "Classes of service", one: "class of service", isNamed: true },
   { name: "node_pools", title: "Node pools", one: "node pool", isNamed: true },

@@ -19,6 +19,10 @@ from gpu_worker.scheduler.policy.prices import Price
 
 #: One GPU, as projects are accounted.
 GPU_MILLI = 1000
+#: Users without a group pay from here.
+DEFAULT_PROJECT = ProjectId("default")
+#: Projects are nested this deep at most: a hub, its faculties, their courses, groups in them, and room to spare.
+MOST_LEVELS = 16
 #: In what GPU time is shown: the first one of which there is a whole one.
 _GPU_TIMES = (("hour", HOUR_MS), ("minute", MINUTE_MS), ("second", 1000))
 
@@ -77,6 +81,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     reservations: tuple[Reservation, ...] = ()  #: when it is guaranteed more, once each
     #: Of a reservation for them: while it is on, their cells of `parent` count here. Else empty: whoever names it.
     users: tuple[UserName, ...] = ()
+    rule: str = ""  #: which rule of the quota file made it; empty where the file names it
 
     @property
     def is_bounded(self) -> bool:

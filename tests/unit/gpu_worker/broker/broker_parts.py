@@ -9,6 +9,7 @@ from gpu_worker.broker.active_lease import PendingRequest
 from gpu_worker.broker.agent_admission import AgentAdmission
 from gpu_worker.broker.agents import Agents
 from gpu_worker.broker.console_requests import ConsoleRequests
+from gpu_worker.broker.group_projects import GroupProjects
 from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.leaving_nodes import LeavingNodes
@@ -20,6 +21,7 @@ from gpu_worker.broker.quota_editing import QuotaEditing
 from gpu_worker.broker.quota_previews import QuotaPreviews, environment_of
 from gpu_worker.broker.quota_versions import QuotaVersions
 from gpu_worker.broker.scheduler_shell import SchedulerShell
+from gpu_worker.broker.seen_groups import SEEN, recalled
 from gpu_worker.broker.unreachable_nodes import UnreachableNodes
 from gpu_worker.broker.writer import Writer
 from gpu_worker.config import Pool
@@ -84,22 +86,34 @@ class BrokerParts:
             lambda: self.now_ms / 1000,
         )
         self.kernels.shell = self.agents.shell = self.shell
+        self.identity, self.writer = identity, writer
         self.console = ConsoleRequests(self.shell, self.agents, ledger, self.clock_ms)
-        self.follower: PolicyFollower
+        policy = Policy(Pool().settings())
+        self.follower = PolicyFollower(policy, QuotaVersions(ledger.database), writer, 0, self.clock_ms)
+        self._make_groups()
         self.database = ""  #: its URL, for a program that reads it
         self.agents.leaving = LeavingNodes(self.shell, self.kernels.tell, self.clock_ms)
         self.agents.unreachable = UnreachableNodes(self.shell, self.console.is_drained)
 
+    def _make_groups(self) -> None:
+        self.groups = self.kernels.groups = GroupProjects(
+            self.follower, self.shell, self.identity, self.writer, self.clock_ms
+        )
+
     def use_quota_file(self, file: Path) -> None:
         """Let it have a quota file, as at its start."""
         before, times = in_force(self.ledger)
-        policy = Policy(Pool(quota_file=str(file)).settings(), before)
-        writer = Writer(self.ledger, self.clock_ms)
+        groups = recalled(self.ledger.event_payloads(SEEN), self.now_ms)
+        policy = Policy(Pool(quota_file=str(file)).settings(), before, groups)
+        writer = self.writer = Writer(self.ledger, self.clock_ms)
         self.follower = PolicyFollower(policy, QuotaVersions(self.ledger.database), writer, times, self.clock_ms)
+        self._make_groups()
         self.step(events.SettingsChanged(self.follower.settings))
         self.previews = QuotaPreviews(self.database, self.agents, self.clock_ms, lambda: environment_of({}))
         quotas = QuotaEditing(self.shell, self.follower, self.previews, self.clock_ms)
-        self.console = ConsoleRequests(self.shell, self.agents, self.ledger, self.clock_ms, quotas=quotas.answer)
+        self.console = ConsoleRequests(
+            self.shell, self.agents, self.ledger, self.clock_ms, quotas=quotas.answer, learn=self.groups.learn
+        )
 
     async def _answer(self, person: Person, question: console.FromConsole) -> console.Report | wire.Refusal:
         return await self.console.answer(person, question)

@@ -1,4 +1,4 @@
-"""A server with the two answers of the hub that the broker asks for."""
+"""A server with the answers of the hub that the broker asks for."""
 
 import contextlib
 import json
@@ -6,12 +6,13 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import unquote
 
 SCOPE = "access:services!service=bulletin"
 
 
 class FakeHub(ThreadingHTTPServer):
-    """The two answers of JupyterHub's API that the broker asks for."""
+    """The answers of JupyterHub's API that the broker asks for."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Answer)
@@ -22,6 +23,8 @@ class FakeHub(ThreadingHTTPServer):
             "svc-token": {"name": "cron", "kind": "service", "scopes": [SCOPE]},
         }
         self.groups = {"ada": ["ml", "bio"]}
+        #: Of groups that it shows to the service; others it does not.
+        self.group_properties: dict[str, dict[str, Any]] = {}
         self.admins: set[str] = set()
         #: Whose answer is longer than anybody reads.
         self.long: set[str] = set()
@@ -48,6 +51,9 @@ class FakeHub(ThreadingHTTPServer):
             padding = {"servers": {"": {"user_options": "x" * 20_000_000}}} if token in self.long else {}
             return (200, {**self.users[token], **padding}) if token in self.users else (403, {})
         name = path.rpartition("/")[2]
+        if path.startswith("/hub/api/groups/"):
+            known = self.group_properties.get(unquote(name))
+            return (403, {}) if known is None or token != "service" else (200, {"name": name, "properties": known})
         if name in self.left:
             return 404, {}
         return (200, self._full_model(name)) if token == "service" else (403, {})

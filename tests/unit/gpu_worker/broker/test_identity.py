@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from bulletin.errors import NotAllowed
-from gpu_worker.broker.identity import DEFAULT_PROJECT, Hub, HubAway, HubSilent, Identity, Person
+from gpu_worker.broker.identity import Hub, HubAway, HubSilent, Identity, Person
+from gpu_worker.scheduler.policy.projects import DEFAULT_PROJECT
 from tests.unit.gpu_worker.broker.fake_hub import SCOPE, FakeHub
 
 

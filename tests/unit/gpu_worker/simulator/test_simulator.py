@@ -502,6 +502,13 @@ def test_a_quota_file_is_settings(tmp_path: Path) -> None:
     assert (project.id, project.guaranteed_milli) == ("course", 2000)
 
 
+def test_rules_of_a_quota_file_are_for_the_groups_of_a_trace(tmp_path: Path) -> None:
+    path = tmp_path / "quotas.toml"
+    path.write_text('[projects.named]\nweight = 2\n[group_rules.x]\ngroups = ["course-*"]\nlimit = 1\n')
+    found = read_settings(path, {"course-a", "named", "default"}).projects
+    assert {one.id: (one.limit_milli, one.rule) for one in found} == {"named": (None, ""), "course-a": (1000, "x")}
+
+
 def test_class_hours_of_a_quota_file_come_on_the_monday_of_a_trace_whatever_their_term(tmp_path: Path) -> None:
     path = tmp_path / "quotas.toml"
     path.write_text("""

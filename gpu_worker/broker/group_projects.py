@@ -1,0 +1,133 @@
+"""Groups that nobody named become projects when they first pay for something, as the rules of the quota file say."""
+
+import asyncio
+from collections.abc import Callable
+from hashlib import sha256
+
+import msgspec
+import structlog
+
+from bulletin.errors import NotAllowed
+from bulletin.ids import ProjectId, UserName
+from gpu_worker.broker.identity import HubSilent, Identity, Person
+from gpu_worker.broker.policy_follower import PolicyFollower
+from gpu_worker.broker.records import ConfigChange, LedgerEvent
+from gpu_worker.broker.scheduler_shell import SchedulerShell
+from gpu_worker.broker.seen_groups import SEEN, SeenGroup, TooManyGroups
+from gpu_worker.broker.writer import Writer
+from gpu_worker.quotas.group_rule_settings import describe_terms
+from gpu_worker.scheduler.policy.group_rules import GroupRule, HubGroup, find_rule
+from gpu_worker.scheduler.policy.projects import DEFAULT_PROJECT
+
+#: How long what the hub says of a group is believed.
+_BELIEVE_MS = 60_000
+_FORGET_EVERY_S = 3600.0
+
+
+class GroupProjects:
+    """Tells the scheduler of groups that are new, and the ledger, so that later brokers know them too.
+
+    A group counts by the hub's word about a person alone; the pool's own user names projects as they like, and no rule
+    is for these.
+    """
+
+    def __init__(
+        self,
+        follower: PolicyFollower,
+        shell: SchedulerShell,
+        identity: Identity,
+        writer: Writer,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._follower, self._shell, self._identity, self._writer = follower, shell, identity, writer
+        self._now_ms, self._groups = now_ms, follower.policy.groups
+        self._settling = asyncio.Lock()
+        #: When the hub said what groups have, and which properties rules asked for then.
+        self._asked: dict[str, tuple[int, frozenset[str]]] = {}
+        self._log = structlog.get_logger("broker")
+
+    async def run(self) -> None:
+        """Forget groups of long ago, until cancelled."""
+        while True:
+            await asyncio.sleep(_FORGET_EVERY_S)
+            await self.forget()
+
+    def must_ask(self, person: Person, project: ProjectId) -> bool:
+        """Tell whether the hub is to be asked of a group before it pays: a rule asks for what it has."""
+        wanted = self._wanted
+        asked_ms, names = self._asked.get(project, (0, None))
+        is_believed = names == wanted and self._now_ms() - asked_ms < _BELIEVE_MS
+        return bool(wanted) and not is_believed and self._may_be_made(person, project)
+
+    async def learn(self, person: Person, project: ProjectId) -> NotAllowed | None:
+        """Make a project of a group that pays for the first time; return why it may not pay, None where it may."""
+        if not self._may_be_made(person, project):
+            return None
+        properties = None
+        if self.must_ask(person, project):
+            wanted = self._wanted
+            try:
+                told = await self._identity.describe_group(project, self._now_ms())
+            except HubSilent as silent:
+                if project not in self._asked or self._asked[project][1] != wanted:
+                    return silent
+            else:
+                self._asked[project] = self._now_ms(), wanted
+                properties = tuple((name, value) for name, value in told if name in wanted)
+        async with self._settling:  # who asks for the same group meanwhile waits until its rule is in force
+            try:
+                news = self._groups.note(project, person.user, self._now_ms(), properties)
+            except TooManyGroups as error:
+                self._asked.pop(project, None)
+                is_for_it = self._rule_for(HubGroup(project, properties or ())) is not None
+                return NotAllowed(str(error)) if is_for_it else None
+            if news is not None:
+                self._keep(news, person.user)
+                if self._follower.policy.quotas.group_rules:
+                    await self._follower.obey(self._shell)
+        return None
+
+    async def forget(self) -> None:
+        """Forget groups that nothing was used of for long."""
+        state = self._shell.scheduler.state
+        in_use = {lease.home for lease in state.leases.values()} | {one.home for one in state.pending.values()}
+        gone = self._groups.forget(in_use, self._now_ms())
+        for one in gone:
+            self._asked.pop(one.name, None)
+            self._keep(one, one.user)
+        if gone and self._follower.policy.quotas.group_rules:
+            await self._follower.obey(self._shell)
+
+    def _may_be_made(self, person: Person, project: ProjectId) -> bool:
+        return project in person.groups and project != DEFAULT_PROJECT and not person.is_owner
+
+    @property
+    def _wanted(self) -> frozenset[str]:
+        """The names of the properties that rules ask for."""
+        rules = self._follower.policy.quotas.group_rules
+        asked = {name for rule in rules for name, _ in rule.properties}
+        return frozenset(asked | {rule.parent_property for rule in rules if rule.parent_property})
+
+    def _rule_for(self, group: HubGroup) -> GroupRule | None:
+        quotas = self._follower.policy.quotas
+        is_named = any(one.id == group.name for one in quotas.projects)
+        return None if is_named else find_rule(quotas.group_rules, group)
+
+    def _keep(self, one: SeenGroup, by: UserName) -> None:
+        """Write to the log and the ledger what is new of a group."""
+        rule = self._rule_for(HubGroup(one.name, one.properties))
+        has = "what any group has" if rule is None else f"by the rule {rule.id!r} {describe_terms(rule) or 'no limits'}"
+        self._log.info("hub group", group=one.name, by=by, has="forgotten" if one.is_forgotten else has)
+        at_ms = self._now_ms()
+        name = f"{SEEN}-{at_ms:015}-{sha256(one.name.encode()).hexdigest()[:16]}"
+        event = LedgerEvent(id=name, kind=SEEN, payload=msgspec.to_builtins(one), at_ms=at_ms)
+        change = ConfigChange(
+            change=name,
+            at_ms=at_ms,
+            who=by,
+            what=f"project {one.name}"[:256],
+            field="",
+            before=has if one.is_forgotten else None,
+            after=None if one.is_forgotten else has,
+        )
+        self._writer.keep([event, *([change] if rule is not None else [])])
