@@ -17,6 +17,8 @@ LEAST = 6
 _MOST_NAMED = 5
 #: How an admin becomes one here.
 _TOKEN_NEEDED = f"a token of the hub with the scope {MANAGE_SCOPE}, in JUPYTERHUB_API_TOKEN"
+#: And how a lead does.
+_FOR_LEADS = "a token of the hub with a scope that says so, in JUPYTERHUB_API_TOKEN"
 
 
 class CannotTell(Exception):
@@ -75,6 +77,12 @@ def is_led(state: State, person: Person, project: ProjectId) -> bool:
     return is_named or project in person.leads or any(one.id in person.leads for one in path)
 
 
+def leads_any(state: State, person: Person) -> bool:
+    """Whether a person leads some project: by a role of the hub, or because the quota file names them."""
+    named = (one.project.leads for one in state.accounts.by_id.values()) if person.may_be_named_lead else ()
+    return bool(person.leads) or any(person.user in leads for leads in named)
+
+
 def may_change(state: State, person: Person, project: ProjectId) -> bool:
     """Whether a person may do to others' requests and cells of this project what an admin may."""
     return person.is_admin or is_led(state, person, project)
@@ -83,7 +91,8 @@ def may_change(state: State, person: Person, project: ProjectId) -> bool:
 def check_lead(state: State, person: Person, project: ProjectId, what: str) -> None:
     """Let nobody but admins, and who leads the project, go on to what is named. Raises CannotTell."""
     if not may_change(state, person, project):
-        check_admin(person, what)
+        who = f"Only admins and leads of the project {project!r}"
+        raise CannotTell(RefusalCode.NOT_ALLOWED, f"{who} {what}, and by {_FOR_LEADS}.")
 
 
 def check_admin(person: Person, what: str) -> None:

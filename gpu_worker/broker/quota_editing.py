@@ -2,6 +2,7 @@
 
 import asyncio
 import difflib
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -155,7 +156,7 @@ class QuotaEditing:
                 known = ", ".join(dict.fromkeys(one.version for one in kept[:5])) or "none"
                 which = f"The version {to!r} is not kept." if to else "There is no version before this one."
                 raise CannotTell(RefusalCode.UNKNOWN_ID, f"{which} The last ones: {known}. All: bulletin quota log")
-            new = await self._examine(person, text, content)
+            new = await self._examine(person, text, content, undoes_own=is_kept and _is_own(person, kept, to))
             why = printable(asked.why) or f"back to version {to}"
             return await self._make(person, new, why) if isinstance(new, NewQuotas) else new
 
@@ -212,7 +213,9 @@ class QuotaEditing:
         self._parse(content)
         return edit_text(content, self._end, [QuotaEdit(one.path, _from_wire(one.path, one.value)) for one in edits])
 
-    async def _examine(self, person: Person, old: QuotaText, content: bytes) -> NewQuotas | wire.QuotaErrors:
+    async def _examine(
+        self, person: Person, old: QuotaText, content: bytes, *, undoes_own: bool = False
+    ) -> NewQuotas | wire.QuotaErrors:
         """Read the text that would stand there, and say what it means, or each error at its setting."""
         try:
             quotas, warnings = await asyncio.to_thread(self._parse, content)
@@ -228,7 +231,7 @@ class QuotaEditing:
             known, told = self._follower.policy.quotas, []
         told_before = {one.sentence for one in told}
         changes = difference(known, quotas)
-        refused = refuse(person, known, quotas, changes)
+        refused = refuse(person, known, quotas, changes, undoes_own=undoes_own)
         if refused:
             return wire.QuotaErrors(errors=refused)
         said = [one.sentence for one in warnings if one.sentence not in told_before]
@@ -312,6 +315,12 @@ class QuotaEditing:
 
     def _parse(self, content: bytes) -> tuple[Quotas, list]:  # type: ignore[type-arg]
         return parse_quotas(content, str(self._file), self._shell.capacity_milli, self._now_ms())
+
+
+def _is_own(person: Person, kept: Sequence[KeptVersion], to: str) -> bool:
+    """Whether all that was changed since this version, the last one first, was changed by this person."""
+    since = itertools.takewhile(lambda one: one.version != to, kept)
+    return all(one.who == person.user for one in since)
 
 
 def _from_wire(path: KeyPath, value: wire.SettingValue) -> str | bool | int | Decimal | tuple[str, ...] | None:
