@@ -30,6 +30,7 @@ from gpu_worker.quotas.tree import KeyPath
 
 #: How many versions are told of, and how many lines of a difference.
 _MOST_TOLD, _MOST_LINES, _CONTEXT = 100, 400, 3
+_ADMINS_MEND = "The quota file has errors, which an admin sees and corrects. Until then what was in force still is."
 _ONE_TYPE = "The preview takes all GPUs to be of one type: what node pools and prices come to, it does not know."
 
 
@@ -108,7 +109,7 @@ class QuotaEditing:
             projects=None if person.is_admin else tuple(sorted(names)),
             schema=msgspec.json.encode(quota_schema()).decode(),
             obstacle=await asyncio.to_thread(obstacle, self._file),
-            errors=tuple(errors) if person.is_admin else ("The file has errors. An admin sees them.",) * bool(errors),
+            errors=tuple(errors) if person.is_admin else (_ADMINS_MEND,) * bool(errors),
         )
 
     async def log(self, person: Person) -> wire.QuotaLog:
@@ -188,7 +189,9 @@ class QuotaEditing:
             return wire.QuotaErrors(errors=(wire.SettingError(path=error.path, sentence=error.sentence),))
         except UnusableQuotas as error:
             first = f"The file has errors already: correct them by hand. {error.findings[0]}"
-            return wire.QuotaErrors(errors=(wire.SettingError(path=(), sentence=first),))
+            return wire.QuotaErrors(
+                errors=(wire.SettingError(path=(), sentence=first if person.is_admin else _ADMINS_MEND),)
+            )
         return await self._examine(person, text, content)
 
     def _check(self, person: Person, what: str) -> frozenset[ProjectId]:
@@ -228,6 +231,8 @@ class QuotaEditing:
         try:
             known, told = await asyncio.to_thread(self._parse, old.content)
         except UnusableQuotas:  # it is put right
+            if not person.is_admin:  # what else was written there would be lost, and its lines be seen
+                return wire.QuotaErrors(errors=(wire.SettingError(path=(), sentence=_ADMINS_MEND),))
             known, told = self._follower.policy.quotas, []
         told_before = {one.sentence for one in told}
         changes = difference(known, quotas)

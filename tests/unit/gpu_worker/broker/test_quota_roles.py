@@ -237,3 +237,17 @@ def test_a_lead_whose_project_has_no_rule_sets_one_inside_it(
     file.write_text('[projects.faculty]\nleads = ["lea"]\n[projects.course]\nparent = "faculty"\n')
     assert isinstance(broker.ask(LEA, edit(("course", name, value))), QuotasEdited)
     assert isinstance(broker.ask(LEA, edit(("course", name, None))), QuotasEdited)
+
+
+def test_a_file_that_an_admin_is_writing_is_no_leads_to_put_back_nor_to_read(broker: BrokerParts, file: Path) -> None:
+    assert isinstance(broker.ask(LEA, edit(("course-b", "weight", 2))), QuotasEdited)
+    half_done = file.read_text().replace("[projects.rivals]", '[projects.rivals]\nlimit = "a secret"')
+    file.write_text(half_done)
+    for asked in (UndoQuotas(), UndoQuotas(why="mine"), edit(("course-b", "weight", 3))):
+        found = broker.ask(LEA, asked)
+        assert isinstance(found, QuotaErrors), found
+        assert "which an admin sees and corrects" in found.errors[0].sentence
+        assert "secret" not in str(found)
+    assert "secret" not in str(broker.ask(LEA, AskQuotaFile()))
+    assert file.read_text() == half_done
+    assert isinstance(broker.ask(ADMIN, UndoQuotas()), QuotasEdited)
