@@ -18,7 +18,6 @@ from gpu_worker.broker.policy import Policy, in_force
 from gpu_worker.broker.policy_follower import PolicyFollower
 from gpu_worker.broker.quota_editing import QuotaEditing
 from gpu_worker.broker.quota_previews import QuotaPreviews, environment_of
-from gpu_worker.broker.quota_versions import QuotaVersions
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.unreachable_nodes import UnreachableNodes
 from gpu_worker.broker.writer import Writer
@@ -95,7 +94,7 @@ class BrokerParts:
         before, times = in_force(self.ledger)
         policy = Policy(Pool(quota_file=str(file)).settings(), before)
         writer = Writer(self.ledger, self.clock_ms)
-        self.follower = PolicyFollower(policy, QuotaVersions(self.ledger.database), writer, times, self.clock_ms)
+        self.follower = PolicyFollower(policy, self.ledger, writer, times, self.clock_ms)
         self.step(events.SettingsChanged(self.follower.settings))
         self.previews = QuotaPreviews(self.database, self.agents, self.clock_ms, lambda: environment_of({}))
         quotas = QuotaEditing(self.shell, self.follower, self.previews, self.clock_ms)
