@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from bulletin.codes import RefusalCode
-from bulletin.hub_scopes import MANAGE_SCOPE
+from bulletin.hub_scopes import MANAGE_SCOPE, NAMED_LEAD_SCOPE
 from bulletin.ids import LeaseId, ProjectId, UserName
 from gpu_worker.broker.identity import Person
 from gpu_worker.scheduler.leases.leases import Lease, Request
@@ -18,7 +18,9 @@ _MOST_NAMED = 5
 #: How an admin becomes one here.
 _TOKEN_NEEDED = f"a token of the hub with the scope {MANAGE_SCOPE}, in JUPYTERHUB_API_TOKEN"
 #: And how a lead does.
-_FOR_LEADS = "a token of the hub with a scope that says so, in JUPYTERHUB_API_TOKEN"
+_FOR_LEADS = (
+    f"a token of the hub with the scope {MANAGE_SCOPE} or, as lead, {NAMED_LEAD_SCOPE}, in JUPYTERHUB_API_TOKEN"
+)
 
 
 class CannotTell(Exception):
@@ -91,8 +93,12 @@ def may_change(state: State, person: Person, project: ProjectId) -> bool:
 def check_lead(state: State, person: Person, project: ProjectId, what: str) -> None:
     """Let nobody but admins, and who leads the project, go on to what is named. Raises CannotTell."""
     if not may_change(state, person, project):
-        who = f"Only admins and leads of the project {project!r}"
-        raise CannotTell(RefusalCode.NOT_ALLOWED, f"{who} {what}, and by {_FOR_LEADS}.")
+        raise for_leads(f"leads of the project {project!r}", what)
+
+
+def for_leads(which: str, what: str) -> CannotTell:
+    """Make the refusal of what admins do, and leads where they may: with the token that it takes."""
+    return CannotTell(RefusalCode.NOT_ALLOWED, f"Only admins and {which} {what}, and by {_FOR_LEADS}.")
 
 
 def check_admin(person: Person, what: str) -> None:

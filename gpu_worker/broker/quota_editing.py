@@ -15,7 +15,7 @@ from bulletin.errors import BadConfig, NotDone
 from bulletin.ids import ProjectId, UserName
 from bulletin.wire.messages import quota_edits as wire
 from gpu_worker.broker.identity import Person
-from gpu_worker.broker.known_ids import CannotTell, check_admin
+from gpu_worker.broker.known_ids import CannotTell, for_leads
 from gpu_worker.broker.ledger_notes import printable
 from gpu_worker.broker.policy_follower import PolicyFollower
 from gpu_worker.broker.quota_previews import QuotaPreviews
@@ -197,8 +197,8 @@ class QuotaEditing:
     def _check(self, person: Person, what: str) -> frozenset[ProjectId]:
         """Find of what a person is lead who is no admin. Raises CannotTell where that is nothing."""
         led = projects_led(person, self._follower.policy.quotas.projects)
-        if not led:
-            check_admin(person, what)
+        if not led and not person.is_admin:
+            raise for_leads("leads of projects", what)
         return led
 
     def _names(self, led: frozenset[ProjectId]) -> frozenset[ProjectId]:

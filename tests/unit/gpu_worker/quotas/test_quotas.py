@@ -228,6 +228,13 @@ def test_a_reservation_that_cannot_be_is_an_error_with_its_line() -> None:
     assert wrong(("2026-12-02T02:00", "2026-12-01T22:00")) == [
         "q.toml:9: reservations.exam ends at 2026-12-01T22:00, which is not after it begins. Write a later time."
     ]
+    skipped = ("2026-12-01T22:00", "2027-03-28T02:15"), ("2026-12-02T02:00", "2027-03-28T02:45")
+    assert wrong(*skipped) == [
+        (
+            "q.toml:9: reservations.exam is in an hour that the clocks of Europe/Berlin skip on that day, until "
+            "2027-03-28T02:45. Write a later time."
+        )
+    ]
     assert wrong(("2026-12-02T02:00", "2026-12-32T02:00")) == [
         (
             "q.toml:9: reservations.exam.until is '2026-12-32T02:00'. Write a day that there is and a time of that "
@@ -569,6 +576,7 @@ BAD_TOML = [
     (LECTURE.replace('"12:00"', '"10:00"'), 5, "class_hours.lecture ends at 10:00, which is not after it begins."),
     (LECTURE.replace("= 8", "= -1"), 6, "Write a number of GPUs from 0 on"),
     (LECTURE.replace("Berlin", "Brelin"), 7, "Did you mean Europe/Berlin? Write the name of a time zone"),
+    (LECTURE.replace("Europe/Berlin", "localtime"), 7, "is 'localtime'. Write the name of a time zone"),
     (LECTURE.replace('"Europe/Berlin"', "1"), 7, 'as in "Europe/Berlin" or "UTC"'),
     (LECTURE + 'first_day = "2026-02-30"', 8, "Write a day that there is"),
     (LECTURE + "first_day = 2026-10-12", 8, 'in quotes, as in "2026-10-12"'),
