@@ -19,6 +19,7 @@ from gpu_worker.broker.broker_pauses import BrokerPauses
 from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.joins import Asker, Joins
 from gpu_worker.broker.keep_rules import settle_class
+from gpu_worker.broker.known_ids import why_no_payer
 from gpu_worker.broker.ledger_notes import printable
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.faults import Faults
@@ -266,12 +267,12 @@ class Kernels:
 
     async def _submit(self, kernel: ConnectedKernel, message: wire.Submit) -> None:
         person = kernel.person
-        if message.project and not person.may_charge(message.project):
-            sentence = person.refuse_project(message.project)
+        state, project = self.shell.scheduler.state, message.project or person.project
+        sentence = why_no_payer(state, person, project)
+        if sentence:
             refused = wire.Refusal(code=RefusalCode.NOT_YOUR_PROJECT, sentence=sentence, request=message.request)
             await self._send(kernel.route, refused)
             return
-        state, project = self.shell.scheduler.state, message.project or person.project
         has_gpus = state.slot_catalog.largest["gpu"] > 0
         settled = settle_class(state.accounts, project, message, has_gpus=has_gpus)
         if isinstance(settled, wire.Refusal):

@@ -85,6 +85,23 @@ def leads_any(state: State, person: Person) -> bool:
     return bool(person.leads) or any(person.user in leads for leads in named)
 
 
+def why_no_payer(state: State, person: Person, project: ProjectId) -> str:
+    """Say why a project may not pay for what a person asks for; empty where it may.
+
+    What is reserved for users of a project counts under a name of its own, and a group of the hub may be called so.
+    """
+    if not person.may_charge(project):
+        return person.refuse_project(project)
+    account = state.accounts.by_id.get(project)
+    if account is None or account.parent is None or not account.project.users:
+        return ""
+    inside = account.parent.project.id
+    return (
+        f"{project!r} is what is reserved in the project {inside!r} for some of its users, and your group of the hub "
+        "has the same name. Choose another project with --project, or ask an admin to rename one of the two."
+    )
+
+
 def may_change(state: State, person: Person, project: ProjectId) -> bool:
     """Whether a person may do to others' requests and cells of this project what an admin may."""
     return person.is_admin or is_led(state, person, project)
