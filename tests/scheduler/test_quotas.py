@@ -414,6 +414,18 @@ def test_of_a_new_budget_what_runs_has_spent_since_the_period_began(before: Budg
     pool.replay()
 
 
+def test_of_projects_that_are_no_more_those_stay_known_that_somebody_used() -> None:
+    names = [f"club-{number}" for number in range(50)]
+    pool = Quotas(project("club"), *(project(name, parent="club") for name in names))
+    pool.join("a", slots(1))
+    pool.busy("club-7.ann")
+    pool.later(MINUTE)
+    changed(pool, project("club"))
+    assert set(pool.scheduler.state.accounts.by_id) == {"club", "club-7"}
+    assert pool.free("club-7.ann:1") == []
+    pool.replay()
+
+
 def test_who_used_much_is_put_back_but_not_for_ever() -> None:
     pool = Quotas()
     pool.join("a", slots(1))
