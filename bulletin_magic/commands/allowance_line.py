@@ -158,4 +158,4 @@ def _who_decides(row: AllowanceRow) -> str:
 
 def _moment(at_ms: int) -> str:
     moment = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone()
-    return f"{moment:%a} {moment.day} {moment:%b %H:%M}"
+    return f"{moment:%a} {moment.day} {moment:%b %H:%M %Z}"  # of the server's clock, which is not the reader's

@@ -27,16 +27,23 @@ class Viewer(msgspec.Struct, frozen=True, kw_only=True):
 
     user: UserName
     groups: tuple[str, ...] = ()
-    #: The projects that they lead, with all that is in them.
+    #: The projects that they lead by a role of the hub, with all that is in them.
     leads: tuple[str, ...] = ()
     is_admin: bool = False
     #: And those that name them as lead in the quota file: the broker knows which.
     may_be_named_lead: bool = False
+    #: Those, as the broker has said a moment ago: for what is shown, and not for what they may change.
+    named: tuple[str, ...] = ()
+
+    @property
+    def led(self) -> tuple[str, ...]:
+        """The projects that they lead by a role or as the quota file says, with all that is in them."""
+        return tuple(sorted({*self.leads, *self.named}))
 
     @property
     def role(self) -> Role:
         """The most that they are anywhere in the pool."""
-        return "admin" if self.is_admin else "lead" if self.leads else "user"
+        return "admin" if self.is_admin else "lead" if self.led else "user"
 
     @property
     def own_projects(self) -> tuple[ProjectId, ...]:
@@ -73,7 +80,7 @@ def with_named(viewer: Viewer, report: PoolReport) -> Viewer:
     if not viewer.may_be_named_lead:
         return viewer
     named = {str(row.project) for row in report.projects if viewer.user in row.leads}
-    return msgspec.structs.replace(viewer, leads=tuple(sorted({*viewer.leads, *named})))
+    return msgspec.structs.replace(viewer, named=tuple(sorted(named)))
 
 
 class Sight:
@@ -83,13 +90,14 @@ class Sight:
         self.viewer = viewer
         parents = {row.project: row.parent for row in report.projects}
         self._led: set[ProjectId] = set()
-        for project in parents if viewer.leads else ():
+        led = viewer.led
+        for project in parents if led else ():
             at: ProjectId | None = project
-            while at is not None and at not in viewer.leads:
+            while at is not None and at not in led:
                 at = parents.get(at)
             if at is not None:
                 self._led.add(project)
-        self._led |= set(map(ProjectId, viewer.leads))
+        self._led |= set(map(ProjectId, led))
 
     def leads(self, project: ProjectId) -> bool:
         """Whether all of a project is theirs to see and change: as its lead, or as an admin."""

@@ -125,7 +125,7 @@ class AdminRequests:
 
     def _find(self, person: Person, name: str, what: str) -> Request | Lease:
         """Find what is meant. Where `what` is to be done is said, only who may do it to others' goes on."""
-        if what and not person.leads:
+        if what and not known_ids.leads_any(self._state, person):
             known_ids.check_admin(person, what)
         found = known_ids.find_live(self._state, person, name)
         if what:

@@ -29,7 +29,7 @@ from gpu_worker.broker.allowance_limits import (
     usual_for_ms,
 )
 from gpu_worker.broker.identity import Person
-from gpu_worker.broker.known_ids import CannotTell
+from gpu_worker.broker.known_ids import CannotTell, why_no_payer
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.ledger_notes import keep, printable
 from gpu_worker.broker.scheduler_shell import SchedulerShell
@@ -117,8 +117,9 @@ class AllowanceBook:
     async def _request(self, person: Person, asked: RequestAllowance) -> AllowanceNote:
         accounts, now_ms = self._shell.scheduler.state.accounts, self._now_ms()
         project = asked.project or person.project
-        if not person.may_charge(project):
-            raise CannotTell(RefusalCode.NOT_YOUR_PROJECT, f"{person.refuse_project(project)}")
+        why_not = why_no_payer(self._shell.scheduler.state, person, project)
+        if why_not:
+            raise CannotTell(RefusalCode.NOT_YOUR_PROJECT, why_not)
         if not person.user:
             raise CannotTell(RefusalCode.NOT_ALLOWED, "A service of the hub runs no cells: ask as a user.")
         if asked.walltime_ms is None and asked.gpus is None:

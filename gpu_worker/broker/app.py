@@ -45,7 +45,6 @@ from gpu_worker.broker.pool_gauges import PoolGauges
 from gpu_worker.broker.pool_metrics import PoolMetrics
 from gpu_worker.broker.quota_editing import QuotaEditing
 from gpu_worker.broker.quota_previews import QuotaPreviews, environment_of
-from gpu_worker.broker.quota_versions import QuotaVersions
 from gpu_worker.broker.retention import Retention
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.seen_groups import SEEN, recalled
@@ -145,13 +144,8 @@ class Broker:
             settings.keep_ms,
         )
         before, times = in_force(ledger)
-        self._follower = PolicyFollower(
-            Policy(settings, before, recalled(ledger.event_payloads(SEEN), self.started_ms)),
-            QuotaVersions(ledger.database),
-            self.writer,
-            times,
-            self.now_ms,
-        )
+        policy = Policy(settings, before, recalled(ledger.event_payloads(SEEN), self.started_ms))
+        self._follower = PolicyFollower(policy, ledger, self.writer, times, self.now_ms)
         scheduler = Scheduler(self._follower.settings)
         self._journal = JournalFile(settings.journal_file, scheduler.settings) if settings.journal_file else None
         balances = ledger.past_credits()

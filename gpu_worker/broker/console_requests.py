@@ -151,12 +151,15 @@ class ConsoleRequests:
     # --- who waits, who runs
 
     def _queue(self, person: Person, asked: console.AskQueue) -> console.QueueReport:
-        if asked.user not in (None, person.user):
+        is_others = asked.user not in (None, person.user)
+        if is_others and not known_ids.leads_any(self._state, person):
             known_ids.check_admin(person, "see whose cells other people's are")
-        if asked.project not in (None, *_own_projects(person)):
-            known_ids.check_admin(person, f"see the project {asked.project!r} from outside")
+        if asked.project is not None and asked.project not in _own_projects(person):
+            known_ids.check_lead(self._state, person, asked.project, "see it from outside")
 
         def is_asked_for(one: Request | Lease) -> bool:
+            if is_others and not known_ids.may_change(self._state, person, one.home):
+                return False  # that somebody of this name is there is known to who leads them
             return asked.user in (None, one.user) and (asked.project is None or asked.project in self._path(one))
 
         line = [one for one in reports.in_line(self._state) if is_asked_for(one)]
@@ -207,7 +210,9 @@ class ConsoleRequests:
             accounts = [
                 account
                 for account in accounts
-                if account.project.id in seen or (account.project.users and account.project.parent in mine_too)
+                if account.project.id in seen
+                or (account.project.users and account.project.parent in mine_too)
+                or known_ids.is_led(state, person, account.project.id)
             ]
         rows = tuple(reports.project(account, state) for account in accounts)
         return console.ProjectReport(projects=rows, slot_word=self._agents.slot_word)

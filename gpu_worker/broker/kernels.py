@@ -20,6 +20,7 @@ from gpu_worker.broker.group_projects import GroupProjects
 from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.joins import Asker, Joins
 from gpu_worker.broker.keep_rules import settle_class
+from gpu_worker.broker.known_ids import why_no_payer
 from gpu_worker.broker.ledger_notes import printable
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.faults import Faults
@@ -270,12 +271,12 @@ class Kernels:
 
     async def _submit(self, kernel: ConnectedKernel, message: wire.Submit) -> None:
         person = kernel.person
-        if message.project and not person.may_charge(message.project):
-            sentence = person.refuse_project(message.project)
+        state, project = self.shell.scheduler.state, message.project or person.project
+        sentence = why_no_payer(state, person, project)
+        if sentence:
             refused = wire.Refusal(code=RefusalCode.NOT_YOUR_PROJECT, sentence=sentence, request=message.request)
             await self._send(kernel.route, refused)
             return
-        project = message.project or person.project
         obstacle = await self.groups.learn(person, project)
         if obstacle is not None:
             code, sentence = RefusalCode(obstacle.code), obstacle.problem

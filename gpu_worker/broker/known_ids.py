@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from bulletin.codes import RefusalCode
-from bulletin.hub_scopes import MANAGE_SCOPE
+from bulletin.hub_scopes import MANAGE_SCOPE, NAMED_LEAD_SCOPE
 from bulletin.ids import LeaseId, ProjectId, UserName
 from gpu_worker.broker.identity import Person
 from gpu_worker.scheduler.leases.leases import Lease, Request
@@ -17,6 +17,10 @@ LEAST = 6
 _MOST_NAMED = 5
 #: How an admin becomes one here.
 _TOKEN_NEEDED = f"a token of the hub with the scope {MANAGE_SCOPE}, in JUPYTERHUB_API_TOKEN"
+#: And how a lead does.
+_FOR_LEADS = (
+    f"a token of the hub with the scope {MANAGE_SCOPE} or, as lead, {NAMED_LEAD_SCOPE}, in JUPYTERHUB_API_TOKEN"
+)
 
 
 class CannotTell(Exception):
@@ -75,6 +79,29 @@ def is_led(state: State, person: Person, project: ProjectId) -> bool:
     return is_named or project in person.leads or any(one.id in person.leads for one in path)
 
 
+def leads_any(state: State, person: Person) -> bool:
+    """Whether a person leads some project: by a role of the hub, or because the quota file names them."""
+    named = (one.project.leads for one in state.accounts.by_id.values()) if person.may_be_named_lead else ()
+    return bool(person.leads) or any(person.user in leads for leads in named)
+
+
+def why_no_payer(state: State, person: Person, project: ProjectId) -> str:
+    """Say why a project may not pay for what a person asks for; empty where it may.
+
+    What is reserved for users of a project counts under a name of its own, and a group of the hub may be called so.
+    """
+    if not person.may_charge(project):
+        return person.refuse_project(project)
+    account = state.accounts.by_id.get(project)
+    if account is None or account.parent is None or not account.project.users:
+        return ""
+    inside = account.parent.project.id
+    return (
+        f"{project!r} is what is reserved in the project {inside!r} for some of its users, and your group of the hub "
+        "has the same name. Choose another project with --project, or ask an admin to rename one of the two."
+    )
+
+
 def may_change(state: State, person: Person, project: ProjectId) -> bool:
     """Whether a person may do to others' requests and cells of this project what an admin may."""
     return person.is_admin or is_led(state, person, project)
@@ -83,7 +110,12 @@ def may_change(state: State, person: Person, project: ProjectId) -> bool:
 def check_lead(state: State, person: Person, project: ProjectId, what: str) -> None:
     """Let nobody but admins, and who leads the project, go on to what is named. Raises CannotTell."""
     if not may_change(state, person, project):
-        check_admin(person, what)
+        raise for_leads(f"leads of the project {project!r}", what)
+
+
+def for_leads(which: str, what: str) -> CannotTell:
+    """Make the refusal of what admins do, and leads where they may: with the token that it takes."""
+    return CannotTell(RefusalCode.NOT_ALLOWED, f"Only admins and {which} {what}, and by {_FOR_LEADS}.")
 
 
 def check_admin(person: Person, what: str) -> None:

@@ -7,6 +7,8 @@ import structlog
 
 from bulletin.errors import BadConfig, LedgerAway
 from bulletin.ids import UserName
+from gpu_worker.broker import recall
+from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.policy import NewPolicy, Policy, records
 from gpu_worker.broker.quota_versions import KeptVersion, QuotaVersions
 from gpu_worker.broker.scheduler_shell import SchedulerShell
@@ -22,9 +24,7 @@ _BY_HAND = "written into the file by hand"
 class PolicyFollower:
     """Tells log, ledger and scheduler of new quotas, and keeps each text of the file with who wrote it."""
 
-    def __init__(
-        self, policy: Policy, versions: QuotaVersions, writer: Writer, number: int, now_ms: Callable[[], int]
-    ) -> None:
+    def __init__(self, policy: Policy, ledger: Ledger, writer: Writer, number: int, now_ms: Callable[[], int]) -> None:
         """Take how often the quotas had changed before (`number`), and read the file.
 
         Raises
@@ -32,7 +32,8 @@ class PolicyFollower:
         BadConfig
             If it cannot be used: a broker does not begin with half of its quotas.
         """
-        self.policy, self.versions = policy, versions
+        self.policy, self.versions = policy, QuotaVersions(ledger.database)
+        self._ledger = ledger
         self.problem = ""  #: why what stands in the file is not in force
         self._writer, self._number, self._now_ms = writer, number, now_ms
         self._loading = asyncio.Lock()
@@ -62,7 +63,7 @@ class PolicyFollower:
             self.problem = ""
             self._note(new, who)
             if new is not None:
-                await shell.step(events.SettingsChanged(new.settings))
+                await self._bring_into_force(shell, new.settings)
                 await shell.tell_queue()
 
     async def obey(self, shell: SchedulerShell) -> None:
@@ -70,7 +71,20 @@ class PolicyFollower:
         async with self._loading:
             settings = self.settings
             if settings != shell.scheduler.settings:
-                await shell.step(events.SettingsChanged(settings))
+                await self._bring_into_force(shell, settings)
+
+    async def _bring_into_force(self, shell: SchedulerShell, settings: SchedulerSettings) -> None:
+        spent = await asyncio.to_thread(self._spent, shell.scheduler.settings, settings)
+        await shell.step(events.SettingsChanged(settings))
+        if spent is not None:
+            await shell.step(spent)
+
+    def _spent(self, before: SchedulerSettings, after: SchedulerSettings) -> events.UseRecalled | None:
+        try:
+            return recall.of_new_budgets(self._ledger, before, after, self._now_ms())
+        except LedgerAway as error:
+            self._log.warning("budgets that are new count from now on: the ledger is away", problem=str(error))
+            return None
 
     def _read(self, capacity_milli: int | None) -> tuple[NewPolicy | None, UserName]:
         """Read the file, and keep its text where it is none of those before. Raises BadConfig."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import difflib
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -14,7 +15,7 @@ from bulletin.errors import BadConfig, NotDone
 from bulletin.ids import ProjectId, UserName
 from bulletin.wire.messages import quota_edits as wire
 from gpu_worker.broker.identity import Person
-from gpu_worker.broker.known_ids import CannotTell, check_admin
+from gpu_worker.broker.known_ids import CannotTell, for_leads
 from gpu_worker.broker.ledger_notes import printable
 from gpu_worker.broker.policy_follower import PolicyFollower
 from gpu_worker.broker.quota_previews import QuotaPreviews
@@ -29,6 +30,7 @@ from gpu_worker.quotas.tree import KeyPath
 
 #: How many versions are told of, and how many lines of a difference.
 _MOST_TOLD, _MOST_LINES, _CONTEXT = 100, 400, 3
+_ADMINS_MEND = "The quota file has errors, which an admin sees and corrects. Until then what was in force still is."
 _ONE_TYPE = "The preview takes all GPUs to be of one type: what node pools and prices come to, it does not know."
 
 
@@ -107,7 +109,7 @@ class QuotaEditing:
             projects=None if person.is_admin else tuple(sorted(names)),
             schema=msgspec.json.encode(quota_schema()).decode(),
             obstacle=await asyncio.to_thread(obstacle, self._file),
-            errors=tuple(errors) if person.is_admin else ("The file has errors. An admin sees them.",) * bool(errors),
+            errors=tuple(errors) if person.is_admin else (_ADMINS_MEND,) * bool(errors),
         )
 
     async def log(self, person: Person) -> wire.QuotaLog:
@@ -155,7 +157,7 @@ class QuotaEditing:
                 known = ", ".join(dict.fromkeys(one.version for one in kept[:5])) or "none"
                 which = f"The version {to!r} is not kept." if to else "There is no version before this one."
                 raise CannotTell(RefusalCode.UNKNOWN_ID, f"{which} The last ones: {known}. All: bulletin quota log")
-            new = await self._examine(person, text, content)
+            new = await self._examine(person, text, content, undoes_own=is_kept and _is_own(person, kept, to))
             why = printable(asked.why) or f"back to version {to}"
             return await self._make(person, new, why) if isinstance(new, NewQuotas) else new
 
@@ -187,14 +189,16 @@ class QuotaEditing:
             return wire.QuotaErrors(errors=(wire.SettingError(path=error.path, sentence=error.sentence),))
         except UnusableQuotas as error:
             first = f"The file has errors already: correct them by hand. {error.findings[0]}"
-            return wire.QuotaErrors(errors=(wire.SettingError(path=(), sentence=first),))
+            return wire.QuotaErrors(
+                errors=(wire.SettingError(path=(), sentence=first if person.is_admin else _ADMINS_MEND),)
+            )
         return await self._examine(person, text, content)
 
     def _check(self, person: Person, what: str) -> frozenset[ProjectId]:
         """Find of what a person is lead who is no admin. Raises CannotTell where that is nothing."""
         led = projects_led(person, self._follower.policy.quotas.projects)
-        if not led:
-            check_admin(person, what)
+        if not led and not person.is_admin:
+            raise for_leads("leads of projects", what)
         return led
 
     def _names(self, led: frozenset[ProjectId]) -> frozenset[ProjectId]:
@@ -212,7 +216,9 @@ class QuotaEditing:
         self._parse(content)
         return edit_text(content, self._end, [QuotaEdit(one.path, _from_wire(one.path, one.value)) for one in edits])
 
-    async def _examine(self, person: Person, old: QuotaText, content: bytes) -> NewQuotas | wire.QuotaErrors:
+    async def _examine(
+        self, person: Person, old: QuotaText, content: bytes, *, undoes_own: bool = False
+    ) -> NewQuotas | wire.QuotaErrors:
         """Read the text that would stand there, and say what it means, or each error at its setting."""
         try:
             quotas, warnings = await asyncio.to_thread(self._parse, content)
@@ -225,10 +231,12 @@ class QuotaEditing:
         try:
             known, told = await asyncio.to_thread(self._parse, old.content)
         except UnusableQuotas:  # it is put right
+            if not person.is_admin:  # what else was written there would be lost, and its lines be seen
+                return wire.QuotaErrors(errors=(wire.SettingError(path=(), sentence=_ADMINS_MEND),))
             known, told = self._follower.policy.quotas, []
         told_before = {one.sentence for one in told}
         changes = difference(known, quotas)
-        refused = refuse(person, known, quotas, changes)
+        refused = refuse(person, known, quotas, changes, undoes_own=undoes_own)
         if refused:
             return wire.QuotaErrors(errors=refused)
         said = [one.sentence for one in warnings if one.sentence not in told_before]
@@ -312,6 +320,12 @@ class QuotaEditing:
 
     def _parse(self, content: bytes) -> tuple[Quotas, list]:  # type: ignore[type-arg]
         return parse_quotas(content, str(self._file), self._shell.capacity_milli, self._now_ms())
+
+
+def _is_own(person: Person, kept: Sequence[KeptVersion], to: str) -> bool:
+    """Whether all that was changed since this version, the last one first, was changed by this person."""
+    since = itertools.takewhile(lambda one: one.version != to, kept)
+    return all(one.who == person.user for one in since)
 
 
 def _from_wire(path: KeyPath, value: wire.SettingValue) -> str | bool | int | Decimal | tuple[str, ...] | None:

@@ -53,13 +53,19 @@ def inside(led: Collection[ProjectId], projects: Sequence[Project]) -> frozenset
     return frozenset(found)
 
 
-def refuse(person: Person, before: Quotas, after: Quotas, changes: Sequence[QuotaChange]) -> tuple[SettingError, ...]:
-    """Say which of the changes this person may not make, each at its setting; nothing of an admin's."""
+def refuse(
+    person: Person, before: Quotas, after: Quotas, changes: Sequence[QuotaChange], *, undoes_own: bool = False
+) -> tuple[SettingError, ...]:
+    """Say which of the changes this person may not make, each at its setting; nothing of an admin's.
+
+    Who undoes what they alone have changed (`undoes_own`) may take out the projects that they have added.
+    """
     if person.is_admin:
         return ()
     led = projects_led(person, before.projects)
     return (
         *_strange(led, before, after, changes),
+        *(() if undoes_own else _taken_out(led, before, after)),
         *_gained(led, before, after),
         *_beyond(led, before, after),
         *_granted_at_once(person, led, before, after),
@@ -99,6 +105,17 @@ def _strange(
             yield SettingError(path=path, sentence=sentence)
 
 
+def _taken_out(led: frozenset[ProjectId], before: Quotas, after: Quotas) -> Iterator[SettingError]:
+    """Find projects that would be inside no other one: their groups would be projects without any limit of those."""
+    there = {one.id for one in after.projects}
+    for name in sorted(inside(led, before.projects) - there):
+        sentence = (
+            f"Only an admin takes {name!r} out: who is in the group would have a project beside yours then, and "
+            "nothing of what yours says would hold for it. To have nobody use it, write a limit of 0."
+        )
+        yield SettingError(path=("projects", name), sentence=sentence)
+
+
 def _sets(project: Project) -> bool:
     return project.lending_limit_milli is not None or project.keep_hot_ms is not None
 
@@ -135,8 +152,7 @@ def _beyond(led: frozenset[ProjectId], before: Quotas, after: Quotas) -> Iterato
             while at is not None and at not in led:
                 at = will[at].parent
             most = _rule(will, at, setting.field) if at is not None else None
-            is_more = has is None or (not set(has) <= set(most) if isinstance(most, tuple) else has > most)
-            if most is not None and is_more:
+            if most is not None and _is_more(has, most):
                 sentence = (
                     f"{setting.name} of {name!r} would be {setting.kind.show(has)}, and {at!r} has "
                     f"{setting.kind.show(most)}. Write no more than that, or ask an admin."
@@ -161,6 +177,11 @@ def _granted_at_once(
                     "might decide so what you ask for yourself. Ask one, or to be named in `leads` of the file."
                 )
                 yield SettingError(path=("projects", name, setting.name), sentence=sentence)
+
+
+def _is_more(has: Any, most: Any) -> bool:
+    """Compare a rule, where None is no rule, with the one that may not be exceeded."""
+    return has is None or (not set(has) <= set(most) if isinstance(most, tuple) else has > most)
 
 
 def _rule(projects: Mapping[ProjectId, Project], name: ProjectId | None, field: str) -> Any:

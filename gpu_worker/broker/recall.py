@@ -1,6 +1,6 @@
 """What a scheduler must be told of the time before it was there: past use and spent budgets, out of the ledger."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
 from bulletin.ids import ProjectId
@@ -10,7 +10,7 @@ from gpu_worker.broker.metering import Stretch
 from gpu_worker.broker.usage import HourUse, paths
 from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.events import Event, PastCredits, PastUse, UseRecalled, UseRefunded
-from gpu_worker.scheduler.policy.periods import period_at
+from gpu_worker.scheduler.policy.periods import Period, period_at
 from gpu_worker.scheduler.policy.projects import QoS, SchedulerSettings
 
 #: What was used longer ago counts for less than a two-hundredth.
@@ -30,16 +30,42 @@ def past(
     counted = [use for use in known if use.kind == "gpu" or not has_gpu]
     for until_ms, uses in groupby(counted, key=lambda use: use.until_ms):
         yield UseRecalled(tuple(_as_counted(uses, settings.qos))), min(until_ms, now_ms)
+    spent = _spent(ledger, settings, _periods(settings), now_ms, has_gpu=has_gpu)
+    yield UseRecalled((), spent, tuple(balances)), now_ms
+
+
+def of_new_budgets(
+    ledger: Ledger, before: SchedulerSettings, after: SchedulerSettings, now_ms: int
+) -> UseRecalled | None:
+    """Make a fact of what was spent of budgets that are not counted yet: new ones, and those that have another period.
+
+    It is of cells that have ended: those that run the scheduler knows. None where the ledger has nothing of them.
+    """
+    counted = _periods(before)
+    new = {name: period for name, period in _periods(after).items() if counted.get(name) != period}
+    if not new:
+        return None
+    spent = _spent(ledger, after, new, now_ms, has_gpu="gpu" in ledger.slot_kinds())
+    return UseRecalled((), spent) if spent else None
+
+
+def _periods(settings: SchedulerSettings) -> dict[ProjectId, Period]:
+    return {one.id: one.budget.period for one in settings.projects if one.budget is not None}
+
+
+def _spent(
+    ledger: Ledger, settings: SchedulerSettings, periods: Mapping[ProjectId, Period], now_ms: int, *, has_gpu: bool
+) -> dict[ProjectId, int]:
+    """Sum what these projects, with all that is inside them, were charged in the present one of their periods."""
     spent: dict[ProjectId, int] = {}
     parents = {project.id: project.parent for project in settings.projects}
-    for period in dict.fromkeys(project.budget.period for project in settings.projects if project.budget is not None):
-        paying = {one.id for one in settings.projects if one.budget is not None and one.budget.period == period}
+    for period in dict.fromkeys(periods.values()):
         since_ms, _ = period_at(period, now_ms)
         for (project, kind), amount in ledger.charged(since_ms, now_ms).items():
             for of in map(ProjectId, paths(project, parents)):
-                if of in paying and (kind == "gpu" or not has_gpu):
+                if periods.get(of) == period and (kind == "gpu" or not has_gpu):
                     spent[of] = spent.get(of, 0) + amount
-    yield UseRecalled((), spent, tuple(balances)), now_ms
+    return spent
 
 
 def _as_counted(uses: Iterable[HourUse], classes: Iterable[QoS]) -> Iterator[PastUse]:

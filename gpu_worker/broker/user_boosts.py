@@ -11,7 +11,7 @@ from bulletin.ids import ProjectId, UserName
 from bulletin.units import DAY_MS
 from bulletin.wire import console
 from gpu_worker.broker.identity import Person
-from gpu_worker.broker.known_ids import CannotTell, check_admin, check_lead, may_change
+from gpu_worker.broker.known_ids import CannotTell, check_admin, check_lead, leads_any, may_change
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.ledger_notes import keep, printable
 from gpu_worker.broker.scheduler_shell import SchedulerShell
@@ -52,7 +52,7 @@ class UserBoosts:
 
     def report(self, person: Person) -> console.BoostReport:
         """Tell who is boosted. Raises CannotTell."""
-        if not person.leads:
+        if not leads_any(self._shell.scheduler.state, person):
             check_admin(person, "see and change who is boosted")
         now_ms = self._now_ms()
         rows = [

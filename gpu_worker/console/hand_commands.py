@@ -60,7 +60,8 @@ class TopCommand(HandCommand):
 
     name = "bulletin-top"
     description = (
-        "Let a waiting request be the first of its project: top ID. Other projects stand where they stood. For admins."
+        "Let a waiting request be the first of its project: top ID. Other projects stand where they stood. For admins, "
+        "and leads in their projects."
     )
     usage = "top ID [--why=TEXT] [--json]"
 
@@ -75,7 +76,7 @@ class RequeueCommand(HandCommand):
     name = "bulletin-requeue"
     description = (
         "Have a running cell leave its place within its grace, and run again from its beginning: requeue ID. "
-        "Its project is charged nothing for the run that was lost. For admins."
+        "Its project is charged nothing for the run that was lost. For admins, and leads in their projects."
     )
     usage = "requeue ID [--why=TEXT] [--json]"
 
@@ -113,7 +114,7 @@ class BoostCommand(HandCommand):
     description = (
         "Let a user's requests stand before those of the project's other users until a time: "
         "boost USER --project=NAME --until=2026-12-01T08:00 (or --until=+2h); --undo ends it; without a USER, say who "
-        "is boosted. Other projects stand where they stood. For admins."
+        "is boosted. Other projects stand where they stood. For admins, and leads in their projects."
     )
     usage = "boost USER --project=NAME --until=TIME [--why=TEXT] [--undo] [--json]\n       bulletin boost [--json]"
     words = 1

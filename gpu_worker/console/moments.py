@@ -1,6 +1,6 @@
 """Times that people write at a command line: "2026-12-01T08:00" by this computer's clock, or "+2h" from now."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from bulletin.errors import BadConfig
 from bulletin.units import parse_duration_ms
@@ -24,6 +24,6 @@ def ms_from_now(text: str, option: str) -> int:
 
 
 def show_moment(in_ms: int) -> str:
-    """Write when that is by this computer's clock: "Tue 1 Dec 08:00"."""
-    moment = (datetime.now().astimezone() + timedelta(milliseconds=in_ms)).astimezone()
-    return f"{moment:%a} {moment.day} {moment:%b %H:%M}"
+    """Write when that is by this computer's clock, and which that is: "Tue 1 Dec 08:00 CET"."""
+    moment = (datetime.now(UTC) + timedelta(milliseconds=in_ms)).astimezone()
+    return f"{moment:%a} {moment.day} {moment:%b %H:%M %Z}"

@@ -134,7 +134,7 @@ class NodeCommand(Command):
             return
         for one in nodes:
             added = datetime.fromtimestamp(one.added_at_ms / 1000).astimezone()
-            sys.stdout.write(f"{one.node}  added {added:%Y-%m-%d %H:%M}  key {one.public_key[:8]}…\n")
+            sys.stdout.write(f"{one.node}  added {added:%Y-%m-%d %H:%M %Z}  key {one.public_key[:8]}…\n")
         if not nodes:
             sys.stdout.write("No node of another host is registered: bulletin node add NAME\n")
 

@@ -9,6 +9,7 @@ from traitlets import Int, Unicode
 from bulletin.errors import BadConfig
 from bulletin.wire import console, messages as wire
 from bulletin.wire.messages.quota_edits import (
+    LARGEST_NUMBER,
     AskQuotaFile,
     AskQuotaLog,
     EditQuotas,
@@ -42,7 +43,8 @@ class QuotaCommand(QueryCommand):
         "Show what each project uses, may use and waits for: quota. "
         "Change the pool's quota file, its comments kept, in force at once: quota set projects.lab.limit=8; a setting "
         "goes with quota unset, a project with all of its settings, too. Say before what the last week would have been "
-        "with it: quota preview. Put it back to what it was: quota undo. Say who changed what: quota log. For admins. "
+        "with it: quota preview. Put it back to what it was: quota undo. Say who changed what: quota log. For admins, "
+        "and leads of what is theirs. "
         "Say every error of a quota file with its line: quota check FILE; with --gpus=N also what N GPUs cannot keep, "
         "with --group=NAME what a hub group has by it. Exit status 1 is a file with errors, or a change that was not "
         "made."
@@ -163,4 +165,7 @@ def _checked(edit: SettingEdit) -> SettingEdit:
     texts = [*edit.path, *(edit.value if isinstance(edit.value, tuple) else [])]
     if any(len(text) > wire.TEXT_LIMIT for text in texts):
         raise BadConfig(f"A name has {max(map(len, texts))} letters, and may have {wire.TEXT_LIMIT}.")
+    if isinstance(edit.value, int) and abs(edit.value) > LARGEST_NUMBER:
+        name = ".".join(edit.path)
+        raise BadConfig(f"{name} is larger than any number that a setting may have. Write a smaller one.")
     return edit

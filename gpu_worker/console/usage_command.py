@@ -67,6 +67,8 @@ class UsageCommand(Command):
         from gpu_worker.broker.ledger import Ledger
 
         since_ms, until_ms = _day_ms("--since", self.since), _day_ms("--until", self.until)
+        if since_ms is not None and until_ms is not None and until_ms <= since_ms:
+            raise BadConfig(f"--until={self.until} is not after --since={self.since}: there is no day between them.")
         settings = self.settings()
         if self.cells and self.credits:
             raise BadConfig("--cells and --credits are two questions. Ask one.")

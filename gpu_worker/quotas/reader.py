@@ -212,8 +212,7 @@ class _Reader:
                 continue
             reservation = Reservation(name=one.name, **values)
             if reservation.end_ms <= reservation.begin_ms:
-                end = LocalTime().show(reservation.until_minute)
-                sentence = f"{show_path(key)} ends at {end}, which is not after it begins. Write a later time."
+                sentence = f"{show_path(key)} {_empty(reservation)}"
                 self._findings.add_error(self.lines[*key, "until"], (*key, "until"), sentence)
             elif not reservation.guaranteed_milli:
                 sentence = f"{show_path(key)} reserves nothing. Write how many GPUs, or leave it out."
@@ -322,6 +321,14 @@ class _Reader:
                 continue
             seen[entry.name] = self.lines[key] = entry.line
             yield entry
+
+
+def _empty(reservation: Reservation) -> str:
+    """Say why a reservation has no time between its beginning and its end, with the remedy."""
+    end, zone = LocalTime().show(reservation.until_minute), reservation.zone.name
+    if reservation.until_minute > reservation.from_minute:
+        return f"is in an hour that the clocks of {zone} skip on that day, until {end}. Write a later time."
+    return f"ends at {end}, which is not after it begins. Write a later time."
 
 
 def _impossible(hours: ClassHours) -> str:

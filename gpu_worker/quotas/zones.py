@@ -8,6 +8,8 @@ from gpu_worker.scheduler.policy.class_hours import Zone
 
 #: So far back and ahead a table goes: before and after that it is as in these two Januaries.
 _FIRST, _LAST = datetime(2025, 1, 1, tzinfo=UTC), datetime(2050, 1, 1, tzinfo=UTC)
+#: What is in that database, too, and is no place: on another computer it is another time.
+_NO_PLACES = frozenset({"Factory", "localtime", "posixrules"})
 #: No clocks are set forward or back twice within so long.
 _STEP = timedelta(days=7)
 _SECOND = timedelta(seconds=1)
@@ -19,7 +21,7 @@ def find_zone(name: str) -> Zone | None:
 
     It is what the tz database of this computer says, and the same for as long as the process runs.
     """
-    if not name or len(name) > 64 or name != name.strip():
+    if not name or len(name) > 64 or name != name.strip() or name in _NO_PLACES:
         return None
     try:
         info = ZoneInfo(name)
@@ -43,7 +45,7 @@ def find_zone(name: str) -> Zone | None:
 @cache
 def zone_names() -> tuple[str, ...]:
     """Return all names that there are, sorted: for who has mistyped one."""
-    return tuple(sorted(available_timezones()))
+    return tuple(sorted(available_timezones() - _NO_PLACES))
 
 
 def _ahead(info: ZoneInfo, at: datetime) -> int:

@@ -2,6 +2,7 @@
 
 from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, UserName
 from gpu_worker.scheduler import departures
+from gpu_worker.scheduler.accounts.new_budgets import count_running
 from gpu_worker.scheduler.actions import (
     Action,
     EndLease,
@@ -311,8 +312,9 @@ class Scheduler:
         for request in list(state.pending.values()):
             if request.qos not in known:
                 actions.append(self._refuse(request, UnknownQoS(request.qos, tuple(known))))
-        self.settings = settings
+        self.settings, before = settings, state.accounts
         state.change_settings(settings)
+        count_running(before, state.accounts, state.leases.values())
         for request in list(state.pending.values()):
             reason = outdated(state, request)
             if reason is not None:

@@ -267,6 +267,7 @@ def test_quotas_are_changed_while_the_pool_runs_and_a_restart_keeps_them(
     assert file.read_text() == text.replace("= 1  # for now\n", '= 2  # for now\nwalltime = "4 h"\n')
     assert limit() == 2000
     bulletin("quota", "set", "projects.lab.limit=-1", status=1)
+    assert "larger than any number" in bulletin("quota", "set", f"projects.lab.limit={10**30}", status=78)
     assert "-1" not in file.read_text()
     version = json.loads(bulletin("quota", "file", "--json"))["version"]
     old = pool.part("broker")

@@ -76,9 +76,8 @@ def test_class_hours_that_are_written_hold_at_once_and_the_panel_says_until_when
     file.write_text(f"[projects.default]\nborrow = false\n[projects.default.class_hours.always]\n{hours}")
     until(lambda: "class_hours of project 'default': none -> 'always'" in Path(pool.log.name).read_text(), "the hours")
     assert notebook.run("%%gpu\nprint('in class')").stream() == "in class\n"
-    assert (
-        ", has 1 CPU slot guaranteed and may use 1; class hours until 24:00, for another " in notebook.run("%gpu").shown
-    )
+    said = ", has 1 CPU slot guaranteed and may use 1; class hours until 24:00 UTC, for another "
+    assert said in notebook.run("%gpu").shown
 
 
 def test_a_cell_that_names_no_class_has_one_that_its_project_may_use(

@@ -397,6 +397,35 @@ def test_what_was_used_before_is_known_after_a_change() -> None:
     pool.replay()
 
 
+@pytest.mark.parametrize("before", [None, Budget(600 * MINUTE, "week")], ids=["no budget", "one of another period"])
+def test_of_a_new_budget_what_runs_has_spent_since_the_period_began(before: Budget | None) -> None:
+    pool = Quotas(project("dep", budget=before), project("club", parent="dep"))
+    pool.join("a", slots(2))
+    pool.later(24 * 60 * MINUTE - 10 * MINUTE)
+    pool.busy("club.ann")
+    pool.later(30 * MINUTE)  # over midnight
+    changed(pool, project("dep", budget=Budget(60 * MINUTE, "day")), project("club", parent="dep"))
+    left = pool.scheduler.state.accounts.of(ProjectId("dep")).left(pool.now_ms)
+    assert left == 1000 * 40 * MINUTE
+    pool.later(5 * MINUTE)
+    pool.free("club.ann:1")
+    left = pool.scheduler.state.accounts.of(ProjectId("dep")).left(pool.now_ms)
+    assert left == 1000 * 35 * MINUTE
+    pool.replay()
+
+
+def test_of_projects_that_are_no_more_those_stay_known_that_somebody_used() -> None:
+    names = [f"club-{number}" for number in range(50)]
+    pool = Quotas(project("club"), *(project(name, parent="club") for name in names))
+    pool.join("a", slots(1))
+    pool.busy("club-7.ann")
+    pool.later(MINUTE)
+    changed(pool, project("club"))
+    assert set(pool.scheduler.state.accounts.by_id) == {"club", "club-7"}
+    assert pool.free("club-7.ann:1") == []
+    pool.replay()
+
+
 def test_who_used_much_is_put_back_but_not_for_ever() -> None:
     pool = Quotas()
     pool.join("a", slots(1))

@@ -103,9 +103,9 @@ def test_others_are_told_for_whom_and_until_when() -> None:
     pool.busy("lab.ann1", "lab.ann2")
     assert pool.wants("guests.eve") == []
     told = pool.why("guests.eve/1")
-    assert "2 GPUs are reserved for 'exam' until 02:00" in told.reason
+    assert "2 GPUs are reserved for 'exam' until 02:00 UTC" in told.reason
     assert pool.wants("lab.bob") == []
-    assert "2 GPUs are reserved for 'exam' until 02:00" in pool.why("lab.bob/1").reason
+    assert "2 GPUs are reserved for 'exam' until 02:00 UTC" in pool.why("lab.bob/1").reason
     pool.later(HOUR)
     assert "reserved" not in pool.why("guests.eve/1").reason
 
@@ -115,7 +115,7 @@ def test_who_it_is_for_is_told_before() -> None:
     pool.busy("guests.a", "guests.b", qos="batch")
     pool.later(30 * MINUTE)
     assert pool.wants("lab.ann") == []
-    assert "the reservation 'exam' begins at 01:00, in 30 min" in pool.why("lab.ann/1").reason
+    assert "the reservation 'exam' begins at 01:00 UTC, in 30 min" in pool.why("lab.ann/1").reason
     assert pool.wants("lab.bob") == []
     assert "exam" not in pool.why("lab.bob/1").reason
 
@@ -145,11 +145,11 @@ def test_for_a_project_it_is_a_guarantee_of_the_whole_project() -> None:
     pool.busy("guests.eve", "guests.tom")
     pool.later(50 * MINUTE)
     assert pool.wants("lab.bob") == []
-    assert "the reservation 'exam' begins at 01:00, in 10 min" in pool.why("lab.bob/1").reason
+    assert "the reservation 'exam' begins at 01:00 UTC, in 10 min" in pool.why("lab.bob/1").reason
     assert len(taken(pool.later(10 * MINUTE))) == 1
     account = pool.scheduler.state.accounts.of(ProjectId("lab"))
-    assert show_class_hours(account, pool.now_ms) == "reservation 'exam' until 02:00, for another 60 min"
-    assert show_class_hours(account, 30 * MINUTE) == "reservation 'exam' begins at 01:00, in 30 min"
+    assert show_class_hours(account, pool.now_ms) == "reservation 'exam' until 02:00 UTC, for another 60 min"
+    assert show_class_hours(account, 30 * MINUTE) == "reservation 'exam' begins at 01:00 UTC, in 30 min"
 
 
 def test_a_reservation_that_the_file_no_longer_has_ends_at_once_and_one_that_it_has_begins() -> None:

@@ -139,7 +139,7 @@ def test_what_may_never_borrow_waits_for_class_hours_and_is_told_when_they_begin
     assert pool.wants("class.ann", qos="reserved") == []
     assert pool.why("class.ann/1").wait_ms == 9 * HOUR
     assert pool.why("class.ann/1").reason == (
-        "QoS 'reserved' never borrows, and the class hours of project 'class' begin at 10:00, in 9 h"
+        "QoS 'reserved' never borrows, and the class hours of project 'class' begin at 10:00 Europe/Berlin, in 9 h"
     )
     assert refused(pool.ask("class.bob", project="class", qos="reserved", gpus=2)) == {
         "class.bob/1": "2 GPUs were asked for in QoS 'reserved', which never borrows, and project 'class' has "
@@ -153,8 +153,8 @@ def test_a_static_quota_may_be_for_class_hours_alone() -> None:
     pool = week(project("class", can_borrow=False, class_hours=(hours("Wed", gpus=1),)))
     assert pool.wants("class.ann") == []
     assert pool.why("class.ann/1").reason == (
-        "project 'class' uses 0 of 0 GPUs that it may use; the class hours of project 'class' begin on Wed at 10:00, "
-        "in 2 days"
+        "project 'class' uses 0 of 0 GPUs that it may use; the class hours of project 'class' begin on Wed at 10:00 "
+        "Europe/Berlin, in 2 days"
     )
     assert granted(pool.at(2026, 1, 7, 9)) == ["class.ann:1"]
     pool.start("class.ann:1")
@@ -186,7 +186,7 @@ def test_who_waits_shortly_before_class_hours_is_told_of_them() -> None:
     assert pool.wants("class.ann") == []
     assert pool.wants("club.bob") == []
     assert pool.why("class.ann/1").reason == (
-        "the class hours of project 'class' begin at 10:00, in 30 min; until then all 2 GPUs are busy"
+        "the class hours of project 'class' begin at 10:00 Europe/Berlin, in 30 min; until then all 2 GPUs are busy"
     )
     assert pool.why("club.bob/1").reason == "all 2 GPUs are busy; 1 request is before yours"
     pool.at(*MONDAY, 9)
@@ -224,7 +224,8 @@ def test_who_waits_until_a_lender_has_its_hours_behind_it_is_told_until_when() -
     assert pool.wants("guests.eve") == []
     said = pool.why("guests.eve/1")
     assert said.reason == (
-        "2 GPUs are kept for projects that lend no more; the class hours of project 'class' end at 12:00, in 2 h"
+        "2 GPUs are kept for projects that lend no more; the class hours of project 'class' end at 12:00 "
+        "Europe/Berlin, in 2 h"
     )
     assert said.wait_ms == 2 * HOUR
     assert granted(pool.at(*MONDAY, 11)) == ["guests.eve:1"]
@@ -250,7 +251,8 @@ def test_who_waits_for_class_hours_waits_no_longer_than_until_they_begin_and_the
     assert pool.why("class.ann/1").wait_ms == 10 * MINUTE + grace_ms
     assert pool.why("class.bob/1").wait_ms == 30 * MINUTE  # borrows, and has less of the surplus than the guests
     assert pool.why("guests.tom/1").wait_ms == 60 * MINUTE  # who gave back asks again, and stands where it stood
-    assert pool.why("class.bob/1").reason.startswith("the class hours of project 'class' begin at 10:00, in 10 min;")
+    begin = "the class hours of project 'class' begin at 10:00 Europe/Berlin, in 10 min;"
+    assert pool.why("class.bob/1").reason.startswith(begin)
     assert reclaimed(pool.at(*MONDAY, 9)) == ["guests.eve1:1"]
 
 
@@ -264,8 +266,8 @@ def test_who_waits_for_the_end_of_class_hours_is_told_of_it() -> None:
     assert pool.wants("lab.tom") == []
     said = pool.why("lab.eve/1")
     assert said.reason == (
-        "the class hours of project 'class' end at 12:00, in 10 min; until then project 'lab' uses 0 of 1 guaranteed "
-        "GPU, of which the pool can keep 0.666 GPUs for now; all 2 GPUs are busy"
+        "the class hours of project 'class' end at 12:00 Europe/Berlin, in 10 min; until then project 'lab' uses 0 of "
+        "1 guaranteed GPU, of which the pool can keep 0.666 GPUs for now; all 2 GPUs are busy"
     )
     assert said.wait_ms == 10 * MINUTE + 30_000
     assert pool.why("lab.tom/1").wait_ms == 10 * MINUTE + 30_000 + 30 * MINUTE

@@ -13,8 +13,12 @@ from bulletin.wire.messages.every_link import Message, Name
 
 #: So deep is a setting in its tables, and so much is changed at once.
 _DEPTH, _MOST_EDITS, _MOST_NAMES = 5, 100, 1000
+#: What a frame can hold of whole numbers; those that a setting may have are far fewer.
+LARGEST_NUMBER = 2**63 - 1
+_WholeNumber = Annotated[int, msgspec.Meta(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
+_Names = Annotated[tuple[Name, ...], msgspec.Meta(max_length=_MOST_NAMES)]
 #: What a setting may be given; None takes it out, or a table with all that is in it.
-SettingValue = str | bool | int | float | Annotated[tuple[Name, ...], msgspec.Meta(max_length=_MOST_NAMES)] | None
+SettingValue = str | bool | _WholeNumber | float | _Names | None
 SettingPath = Annotated[tuple[Name, ...], msgspec.Meta(min_length=1, max_length=_DEPTH)]
 
 

@@ -145,6 +145,11 @@ class Account(UsageTotals, kw_only=True):
             at = at.parent
         return at
 
+    def is_blank(self, now_ms: int) -> bool:
+        """Tell whether nothing is known of it but its settings: nobody asked, and it earned and spent nothing."""
+        traders = (self.trader.at(now_ms), self.members.at(now_ms))
+        return not (self.users or self.history.amount or any(one.earned or one.spent for one in traders))
+
     def note_change(self) -> None:
         """Count a change that may decide who is next in it, or in what it is in."""
         for at in self.path:

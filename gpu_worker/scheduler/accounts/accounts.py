@@ -118,8 +118,8 @@ class Accounts:
         for market in [self.market, *(account.members.market for account in self.by_id.values())]:
             market.counted_ms = self.now_ms
         for old in before.by_id.values():
-            if old.project.users and old.project.id not in self.by_id:
-                continue  # a reservation that is no more
+            if old.project.id not in self.by_id and (old.project.users or old.is_blank(self.now_ms)):
+                continue  # a reservation that is no more, or a project of which there is nothing to know
             account = self.of(old.project.id)
             account.trader.inherit(old.trader.at(self.now_ms))
             account.members.inherit(old.members.at(self.now_ms))

@@ -44,10 +44,20 @@ class Zone(msgspec.Struct, frozen=True):
             yield (from_ms if number else -_FAR_MS), until_ms, local_ms - ahead_ms
 
     def show_moment(self, at_ms: int) -> str:
-        """Show a time as clocks there do: "on Wed at 10:00"."""
-        _, _, ahead_ms = next(self.spans(at_ms))
-        day, in_day_ms = divmod(at_ms + ahead_ms, DAY_MS)
-        return f"on {DAYS[(day + 3) % 7]} at {show_clock(in_day_ms // MINUTE_MS)}"
+        """Show a time as clocks there do, and whose they are: "on Wed at 10:00 Europe/Berlin"."""
+        day = (at_ms + self._ahead_ms(at_ms)) // DAY_MS
+        return f"on {DAYS[(day + 3) % 7]} at {self.show_clock(at_ms)}"
+
+    def show_clock(self, at_ms: int) -> str:
+        """Show a time of day so: "10:00 Europe/Berlin". Who reads it may be elsewhere, and the server, too."""
+        return self.show_minute((at_ms + self._ahead_ms(at_ms)) % DAY_MS // MINUTE_MS)
+
+    def show_minute(self, minute: int) -> str:
+        """Show a minute of the day there, which may be the last one's end: "24:00 Europe/Berlin"."""
+        return f"{show_clock(minute)} {self.name}"
+
+    def _ahead_ms(self, at_ms: int) -> int:
+        return next(self.spans(at_ms))[2]
 
 
 class Window(Protocol):

@@ -17,9 +17,14 @@ def seen_by(name: str, *scopes: str) -> Viewer:
 def test_who_is_named_is_lead_of_that_project() -> None:
     assert {row.project for row in REPORT.projects} >= {ML, VISION}
     viewer = seen_by("ada", NAMED_LEAD_SCOPE)
-    assert (viewer.leads, viewer.role, viewer.reader.leads) == (("ml",), "lead", ("ml",))
+    assert (viewer.led, viewer.role) == (("ml",), "lead")
+
+
+def test_what_they_change_is_asked_with_no_word_of_it_so_that_who_is_named_no_more_changes_nothing() -> None:
+    reader = seen_by("ada", NAMED_LEAD_SCOPE).reader
+    assert (reader.leads, reader.may_be_named_lead) == ((), True)
 
 
 def test_a_servers_token_and_other_people_are_none() -> None:
-    assert (seen_by("ada").leads, seen_by("ada").role) == ((), "user")
-    assert seen_by("eve", NAMED_LEAD_SCOPE).leads == ()
+    assert (seen_by("ada").led, seen_by("ada").role) == ((), "user")
+    assert seen_by("eve", NAMED_LEAD_SCOPE).led == ()

@@ -19,7 +19,6 @@ from gpu_worker.broker.policy import Policy, in_force
 from gpu_worker.broker.policy_follower import PolicyFollower
 from gpu_worker.broker.quota_editing import QuotaEditing
 from gpu_worker.broker.quota_previews import QuotaPreviews, environment_of
-from gpu_worker.broker.quota_versions import QuotaVersions
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.seen_groups import SEEN, recalled
 from gpu_worker.broker.unreachable_nodes import UnreachableNodes
@@ -89,7 +88,7 @@ class BrokerParts:
         self.identity, self.writer = identity, writer
         self.console = ConsoleRequests(self.shell, self.agents, ledger, self.clock_ms)
         policy = Policy(Pool().settings())
-        self.follower = PolicyFollower(policy, QuotaVersions(ledger.database), writer, 0, self.clock_ms)
+        self.follower = PolicyFollower(policy, ledger, writer, 0, self.clock_ms)
         self._make_groups()
         self.database = ""  #: its URL, for a program that reads it
         self.agents.leaving = LeavingNodes(self.shell, self.kernels.tell, self.clock_ms)
@@ -106,7 +105,7 @@ class BrokerParts:
         groups = recalled(self.ledger.event_payloads(SEEN), self.now_ms)
         policy = Policy(Pool(quota_file=str(file)).settings(), before, groups)
         writer = self.writer = Writer(self.ledger, self.clock_ms)
-        self.follower = PolicyFollower(policy, QuotaVersions(self.ledger.database), writer, times, self.clock_ms)
+        self.follower = PolicyFollower(policy, self.ledger, writer, times, self.clock_ms)
         self._make_groups()
         self.step(events.SettingsChanged(self.follower.settings))
         self.previews = QuotaPreviews(self.database, self.agents, self.clock_ms, lambda: environment_of({}))

@@ -110,9 +110,9 @@ def test_the_guarantee_of_class_hours_is_shown_while_they_are_on(broker: BrokerP
         [row] = broker.ask(ADMIN, console.AskProjects()).projects
         told.append((row.guaranteed_milli, row.class_hours))
     assert told == [
-        (0, "class hours begin at 10:00, in 60 min"),
-        (2000, "class hours until 12:00, for another 2 h"),
-        (0, "class hours begin on Mon at 10:00, in 4 days"),
+        (0, "class hours begin at 10:00 UTC, in 60 min"),
+        (2000, "class hours until 12:00 UTC, for another 2 h"),
+        (0, "class hours begin on Mon at 10:00 UTC, in 4 days"),
     ]
 
 
@@ -316,8 +316,8 @@ def test_a_reservation_is_shown_until_it_is_over_and_the_ledger_has_its_cells_un
             assert (row.project, row.in_quota) == ("maths", True)
             assert broker.shell.scheduler.state.leases[lease].project == "exam in maths"
     assert told == [
-        [("maths", 0, ""), ("exam in maths", 0, "reservation 'exam' begins at 10:00, in 60 min")],
-        [("maths", 1000, ""), ("exam in maths", 1000, "reservation 'exam' until 12:00, for another 2 h")],
+        [("maths", 0, ""), ("exam in maths", 0, "reservation 'exam' begins at 10:00 UTC, in 60 min")],
+        [("maths", 1000, ""), ("exam in maths", 1000, "reservation 'exam' until 12:00 UTC, for another 2 h")],
         [("maths", 0, "")],
     ]
 

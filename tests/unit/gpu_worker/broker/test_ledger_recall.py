@@ -1,7 +1,11 @@
 """A scheduler that was told of the past by the ledger decides as the one that lived through it."""
 
+import asyncio
+from pathlib import Path
+
 from bulletin.codes import CellOutcome
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
+from bulletin.wire import console
 from gpu_worker.broker import recall
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.metering import Stretch
@@ -9,6 +13,7 @@ from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.machine import Scheduler
 from gpu_worker.scheduler.policy.projects import DEFAULT_QOS, Budget, Project, QoS, SchedulerSettings
+from tests.unit.gpu_worker.broker.broker_parts import ADMIN, BrokerParts
 from tests.unit.gpu_worker.broker.ledger_records import record
 
 HOUR_MS = 3_600_000
@@ -83,6 +88,31 @@ def test_a_budget_has_what_was_spent_in_its_period_inside_the_project_too(ledger
     accounts = scheduler.state.accounts
     assert accounts.of(ML).left(NOW_MS) == 1000 * 13 * HOUR_MS // 2
     assert accounts.of(ProjectId("x")).left(NOW_MS) == 1000 * 100 * HOUR_MS
+
+
+def test_a_budget_that_is_written_into_the_file_has_what_was_spent_as_one_that_was_always_there(
+    broker: BrokerParts, tmp_path: Path
+) -> None:
+    def left(project: ProjectId) -> int:
+        asyncio.run(broker.follower.load(broker.shell))
+        (row,) = (row for row in broker.ask(ADMIN, console.AskProjects()).projects if row.project == project)
+        assert row.budget_left_ms is not None
+        return row.budget_left_ms // HOUR_MS
+
+    broker.now_ms = NOW_MS
+    monday_ms = NOW_MS - NOW_MS % DAY_MS - (NOW_MS // DAY_MS + 3) % 7 * DAY_MS
+    cells = [cell("c1", NOW_MS - HOUR_MS, 3), cell("c2", monday_ms + 5 * HOUR_MS, 4), cell("c3", monday_ms, 9)]
+    broker.ledger.record(cells, at_ms=0)  # type: ignore[arg-type]
+    file = tmp_path / "quotas.toml"
+    file.write_text(f"[projects.dep]\n[projects.{ML}]\nparent = 'dep'\n")
+    broker.use_quota_file(file)
+    lefts = []
+    for budget in ("20 GPU-hours per week", "100 GPU-hours per day", "20 GPU-hours per week", "30 GPU-hours per week"):
+        file.write_text(f"[projects.dep]\nbudget = '{budget}'\n[projects.{ML}]\nparent = 'dep'\n")
+        lefts.append(left(ProjectId("dep")))
+    assert lefts == [20 - 7, 100 - 3, 20 - 7, 30 - 7]
+    file.write_text(f"[projects.dep]\n[projects.{ML}]\nparent = 'dep'\nbudget = '5 GPU-hours per day'\n")
+    assert left(ML) == 5 - 3
 
 
 def test_what_comes_to_light_late_is_cut_at_the_period_for_budgets_only() -> None:

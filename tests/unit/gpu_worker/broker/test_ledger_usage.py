@@ -292,6 +292,7 @@ def test_the_command_shows_credits_and_where_they_come_from(
     [
         (["--cells", "--credits", "--json"], "--cells and --credits are two questions. Ask one."),
         (["--since=yesterday"], "--since is 'yesterday', which is not a day. Write it as in 2026-09-01."),
+        (["--since=2026-09-02", "--until=2026-09-02"], "--until=2026-09-02 is not after --since=2026-09-02"),
         (["--cells"], "Add --csv or --json."),
         (["--database=sqlite:////nosuch/ledger.db"], "There is no ledger at sqlite:////nosuch/ledger.db"),
     ],

@@ -205,3 +205,49 @@ def test_a_named_lead_leads_at_the_command_line_too(broker: BrokerParts, file: P
     assert led == ["course", "course-a"]
     assert not is_led(state, bob, ProjectId("course"))
     assert not is_led(state, Person(user=UserName("lea")), ProjectId("course"))
+
+
+def test_a_project_that_a_lead_takes_out_would_leave_the_limits_of_hers(broker: BrokerParts, file: Path) -> None:
+    for gone in ("course-a", "course-b"):
+        found = broker.ask(LEA, EditQuotas(edits=(SettingEdit(("projects", gone)),)))
+        assert isinstance(found, QuotaErrors), found
+        assert (found.errors[0].path, "Only an admin takes" in found.errors[0].sentence) == (("projects", gone), True)
+    assert file.read_text() == TEXT
+    assert isinstance(broker.ask(ADMIN, EditQuotas(edits=(SettingEdit(("projects", "course-b")),))), QuotasEdited)
+
+
+def test_a_lead_undoes_a_project_that_she_has_added_and_none_that_an_admin_has(broker: BrokerParts, file: Path) -> None:
+    assert isinstance(broker.ask(LEA, edit(("course-c", "parent", "course"))), QuotasEdited)
+    assert isinstance(broker.ask(LEA, UndoQuotas()), QuotasEdited)
+    assert file.read_text() == TEXT
+    first = broker.ask(LEA, AskQuotaFile()).version
+    assert isinstance(broker.ask(ADMIN, edit(("course-c", "parent", "course"))), QuotasEdited)
+    assert isinstance(broker.ask(LEA, UndoQuotas()), QuotaErrors)
+    assert isinstance(broker.ask(LEA, edit(("course-c", "limit", 1))), QuotasEdited)
+    assert isinstance(broker.ask(LEA, UndoQuotas(to=first)), QuotaErrors)
+    assert "course-c" in file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("walltime", "1 h"), ("gpus_per_cell", 1), ("qos", ("batch",))], ids=lambda one: str(one)
+)
+def test_a_lead_whose_project_has_no_rule_sets_one_inside_it(
+    broker: BrokerParts, file: Path, name: str, value: SettingValue
+) -> None:
+    file.write_text('[projects.faculty]\nleads = ["lea"]\n[projects.course]\nparent = "faculty"\n')
+    assert isinstance(broker.ask(LEA, edit(("course", name, value))), QuotasEdited)
+    assert isinstance(broker.ask(LEA, edit(("course", name, None))), QuotasEdited)
+
+
+def test_a_file_that_an_admin_is_writing_is_no_leads_to_put_back_nor_to_read(broker: BrokerParts, file: Path) -> None:
+    assert isinstance(broker.ask(LEA, edit(("course-b", "weight", 2))), QuotasEdited)
+    half_done = file.read_text().replace("[projects.rivals]", '[projects.rivals]\nlimit = "a secret"')
+    file.write_text(half_done)
+    for asked in (UndoQuotas(), UndoQuotas(why="mine"), edit(("course-b", "weight", 3))):
+        found = broker.ask(LEA, asked)
+        assert isinstance(found, QuotaErrors), found
+        assert "which an admin sees and corrects" in found.errors[0].sentence
+        assert "secret" not in str(found)
+    assert "secret" not in str(broker.ask(LEA, AskQuotaFile()))
+    assert file.read_text() == half_done
+    assert isinstance(broker.ask(ADMIN, UndoQuotas()), QuotasEdited)

@@ -1,5 +1,7 @@
 """Times that people write at a command line."""
 
+import time
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 import pytest
@@ -21,5 +23,18 @@ def test_what_is_no_time_or_has_passed_is_said_with_an_example(text: str) -> Non
     assert len(str(said.value)) < 300
 
 
-def test_a_moment_has_its_day() -> None:
-    assert len(show_moment(86_400_000).split()) == 4
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A computer whose clock is not that of the pool's."""
+    with monkeypatch.context() as here:
+        here.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("berlin")
+def test_a_moment_has_its_day_and_says_whose_clock_it_is() -> None:
+    *day, clock, zone = show_moment(86_400_000).split()
+    assert (len(day), len(clock)) == (3, 5)
+    assert zone in ("CET", "CEST")

@@ -228,6 +228,13 @@ def test_a_reservation_that_cannot_be_is_an_error_with_its_line() -> None:
     assert wrong(("2026-12-02T02:00", "2026-12-01T22:00")) == [
         "q.toml:9: reservations.exam ends at 2026-12-01T22:00, which is not after it begins. Write a later time."
     ]
+    skipped = ("2026-12-01T22:00", "2027-03-28T02:15"), ("2026-12-02T02:00", "2027-03-28T02:45")
+    assert wrong(*skipped) == [
+        (
+            "q.toml:9: reservations.exam is in an hour that the clocks of Europe/Berlin skip on that day, until "
+            "2027-03-28T02:45. Write a later time."
+        )
+    ]
     assert wrong(("2026-12-02T02:00", "2026-12-32T02:00")) == [
         (
             "q.toml:9: reservations.exam.until is '2026-12-32T02:00'. Write a day that there is and a time of that "
@@ -272,8 +279,8 @@ def test_who_is_in_two_reservations_at_a_time_is_an_error() -> None:
 def test_more_than_there_is_in_a_reservation_is_a_warning_and_one_that_is_over_nothing_else() -> None:
     _, [warning] = toml(EXAM, capacity_milli=3000)
     assert str(warning) == (
-        "q.toml:4: warning: 4 GPUs are guaranteed on Tue at 22:00, and the pool has 3 GPUs. When all are asked for, "
-        "some will wait. Lower some, or add a node."
+        "q.toml:4: warning: 4 GPUs are guaranteed on Tue at 22:00 Europe/Berlin, and the pool has 3 GPUs. When all "
+        "are asked for, some will wait. Lower some, or add a node."
     )
     over_ms = toml(EXAM)[0].reservations[0].end_ms
     quotas, [warning] = parse_quotas(EXAM.encode(), "q.toml", 3000, over_ms)
@@ -570,6 +577,7 @@ BAD_TOML = [
     (LECTURE.replace('"12:00"', '"10:00"'), 5, "class_hours.lecture ends at 10:00, which is not after it begins."),
     (LECTURE.replace("= 8", "= -1"), 6, "Write a number of GPUs from 0 on"),
     (LECTURE.replace("Berlin", "Brelin"), 7, "Did you mean Europe/Berlin? Write the name of a time zone"),
+    (LECTURE.replace("Europe/Berlin", "localtime"), 7, "is 'localtime'. Write the name of a time zone"),
     (LECTURE.replace('"Europe/Berlin"', "1"), 7, 'as in "Europe/Berlin" or "UTC"'),
     (LECTURE + 'first_day = "2026-02-30"', 8, "Write a day that there is"),
     (LECTURE + "first_day = 2026-10-12", 8, 'in quotes, as in "2026-10-12"'),
@@ -724,16 +732,16 @@ def test_aliases_of_aliases_are_not_unfolded() -> None:
         ("[projects.a]\nlimit = 2\nuser_limit = 3", 3, "the user's limit does nothing"),
         ("[projects.a]\nlimit = 2\n[projects.b]\nparent = 'a'\nlimit = 3", 5, "its own does nothing"),
         ("[projects.a]\nguaranteed = 1\n[projects.b]\nguaranteed = 2\nparent = 'a'", 2, "It counts as 2 GPUs"),
-        (LECTURE.replace("= 8", "= 5"), 2, "5 GPUs are guaranteed on Mon at 10:00, and the pool has 4 GPUs"),
+        (LECTURE.replace("= 8", "= 5"), 2, "on Mon at 10:00 Europe/Berlin, and the pool has 4 GPUs"),
         (LECTURE.replace("= 8", "= 1") + "[projects.cs101]\nguaranteed = 1", 2, "its class hours 'lecture' with 1 GPU"),
         (
             "[projects.a]\nparent = 'cs101'"
             + LECTURE.replace("cs101", "a").replace("= 8", "= 2")
             + "[projects.cs101]\nguaranteed = 1",
             3,
-            "2 GPUs are guaranteed inside 'cs101' on Mon at 10:00, which has 1 GPU",
+            "2 GPUs are guaranteed inside 'cs101' on Mon at 10:00 Europe/Berlin, which has 1 GPU",
         ),
-        ("[projects.b]\nguaranteed = 2" + LECTURE.replace("= 8", "= 3"), 3, "5 GPUs are guaranteed on Mon at 10:00"),
+        ("[projects.b]\nguaranteed = 2" + LECTURE.replace("= 8", "= 3"), 3, "5 GPUs are guaranteed on Mon at 10:00 Eu"),
         ("[qos.batch]\npreemption = 'never'", 2, "is not taken back before their walltime"),
         ("[qos.batch]\nmin_runtime = '1 d'", 2, "its cells are never reclaimed"),
         ("[qos.batch]\nwalltime = '30 s'", 1, "its cells are never reclaimed"),

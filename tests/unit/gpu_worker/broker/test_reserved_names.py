@@ -1,0 +1,75 @@
+"""What is reserved for users of a project counts under a name of its own, which nobody else's group of the hub gets."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bulletin.codes import RefusalCode
+from bulletin.ids import KernelId, ProjectId, RequestId, UserName
+from bulletin.wire import messages as wire
+from bulletin.wire.messages.allowance_requests import RequestAllowance
+from gpu_worker.broker.identity import Hub, Identity, Person
+from tests.unit.gpu_worker.broker.broker_parts import BrokerParts
+from tests.unit.gpu_worker.broker.fake_hub import SCOPE, FakeHub
+
+NAME = ProjectId("exam in maths")
+TEXT = """\
+[projects.maths]
+guaranteed = 1
+[reservations.exam]
+project = "maths"
+users = ["bob"]
+gpus = 1
+from = "2026-01-01T00:00"
+until = "2046-01-01T00:00"
+time_zone = "UTC"
+"""
+
+
+@pytest.fixture
+def reserved(broker: BrokerParts, tmp_path: Path) -> Iterator[BrokerParts]:
+    """A reservation that is on, and eve, who is in a group of the hub that is called as what is reserved counts."""
+    broker.now_ms = 1_795_000_000_000
+    (tmp_path / "quotas.toml").write_text(TEXT)
+    broker.use_quota_file(tmp_path / "quotas.toml")
+    hub = FakeHub()
+    hub.users["eve-token"] = {"name": "eve", "kind": "user", "scopes": [SCOPE]}
+    hub.groups["eve"] = [NAME, "guests"]
+    thread = threading.Thread(target=hub.serve_forever)
+    thread.start()
+    where = Hub(url=f"http://127.0.0.1:{hub.server_address[1]}/hub/api", token="service")
+    broker.kernels._identity = Identity("own", where, SCOPE)
+    yield broker
+    hub.shutdown()
+    hub.server_close()
+    thread.join()
+
+
+async def submit(broker: BrokerParts, project: str | None) -> list[wire.Message]:
+    """What eve's notebook is told when it asks for a place."""
+    hello = wire.Hello(protocol=wire.PROTOCOL, version="1", token="eve-token", kernel=KernelId("k"))
+    submitted = wire.Submit(request=RequestId("r"), project=ProjectId(project) if project else None)
+    for message in (hello, submitted):
+        broker.to_routes.clear()
+        await broker.kernels.take(b"eve", message)
+        await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
+    return [said for _, said in broker.to_routes]
+
+
+@pytest.mark.parametrize("project", [NAME, None], ids=["by its name", "her first group"])
+def test_a_group_that_is_called_so_does_not_use_what_is_reserved(reserved: BrokerParts, project: str | None) -> None:
+    (said,) = (one for one in asyncio.run(submit(reserved, project)) if isinstance(one, wire.Refusal))
+    assert said.code is RefusalCode.NOT_YOUR_PROJECT
+    assert "is what is reserved in the project 'maths' for some of its users" in said.sentence
+
+
+def test_another_group_of_hers_pays_as_ever(reserved: BrokerParts) -> None:
+    assert not any(isinstance(one, wire.Refusal) for one in asyncio.run(submit(reserved, "guests")))
+
+
+def test_nor_is_more_of_it_to_be_asked_for(reserved: BrokerParts) -> None:
+    eve = Person(user=UserName("eve"), groups=(NAME, "guests"))
+    assert "is what is reserved" in reserved.refusal(eve, RequestAllowance(project=NAME, gpus=1, why="more"))
