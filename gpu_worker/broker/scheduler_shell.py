@@ -186,7 +186,7 @@ class SchedulerShell:
         is_hard = cell is not None and active.cancelled == cell
         active.cancelled, active.cancel_message = cell, sentence
         await self._tell_holder(lease, wire.CancelCell(lease=lease, sentence=sentence, hard=is_hard))
-        return "withdrawn" if cell is None else "ended" if is_hard else "interrupted"
+        return "withdrawn" if cell is None else "ended" if is_hard or is_kept(cell) else "interrupted"
 
     def note_token(self, session: SessionId, token: str) -> None:
         """Learn by which token a session's kernel is known, where its lease was granted by another broker."""
