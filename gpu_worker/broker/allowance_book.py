@@ -26,6 +26,7 @@ from gpu_worker.broker.allowance_limits import (
     named_leads,
     refuse_for_all,
     refuse_for_lead,
+    refuse_what_all_have,
     usual_for_ms,
 )
 from gpu_worker.broker.identity import Person
@@ -129,13 +130,15 @@ class AllowanceBook:
         wanted = AllowanceTerms(
             walltime_ms=asked.walltime_ms, gpus=asked.gpus, for_ms=asked.for_ms or usual_for_ms(accounts, project)
         )
-        obstacle = refuse_for_all(accounts, project, wanted)
+        obstacle = refuse_for_all(accounts, project, wanted, on_cpu=self._on_cpu) or refuse_what_all_have(
+            accounts, project, wanted, on_cpu=self._on_cpu
+        )
         if obstacle:
             raise CannotTell(RefusalCode.OVER_LIMIT, obstacle)
         mine = [one for one in self._notes.values() if one.user == person.user]
         for note in mine:
-            if note.state == "open" and (note.project, note.wanted) == (project, wanted):
-                return note  # said again
+            if (note.project, note.wanted) == (project, wanted) and (note.state == "open" or self._is_young(note)):
+                return note  # said again, as by a notebook that is run from its top
         here = [one for one in mine if one.project == project]
         at_once = [one.asked_at_ms for one in here if one.was_granted_at_once]
         taken = [one.taken_at_ms for one in here if one.taken_at_ms is not None]
@@ -192,8 +195,7 @@ class AllowanceBook:
             raise CannotTell(RefusalCode.NOT_ALLOWED, f"{note.id} is {who}, which you cannot decide.")
         sentence = printable(asked.sentence)
         if note.state != "open" and (asked.is_granted or not self._is_in_force(note)):
-            by = f" by {note.by}" if note.by else ""
-            raise CannotTell(RefusalCode.NOT_WAITING, f"{note.id} was {note.state} already{by}: it is not open.")
+            raise CannotTell(RefusalCode.NOT_WAITING, f"{note.id} {_became(note)} already: it is not open.")
         if not asked.is_granted:
             state: AllowanceState = "withdrawn" if is_own and not (may_decide and sentence) else "declined"
             state = "over" if note.state == "granted" else state
@@ -202,9 +204,9 @@ class AllowanceBook:
             for_ms = asked.for_ms or note.for_ms
             wanted = msgspec.structs.replace(note.wanted, for_ms=for_ms)
             accounts = self._shell.scheduler.state.accounts
-            obstacle = refuse_for_all(accounts, note.project, wanted)
+            obstacle = refuse_for_all(accounts, note.project, wanted, on_cpu=self._on_cpu)
             if not obstacle and not person.is_admin:
-                obstacle = refuse_for_lead(accounts, note.project, wanted)
+                obstacle = refuse_for_lead(accounts, note.project, wanted, on_cpu=self._on_cpu)
             if obstacle:
                 raise CannotTell(RefusalCode.OVER_LIMIT, obstacle)
             decided = _decided(note, "granted", person.user, sentence, now_ms, now_ms + for_ms)
@@ -218,7 +220,8 @@ class AllowanceBook:
             found = [note for note in seen if note.id.startswith(name)]
         if len(found) != 1:
             problem = f"{len(found)} requests begin with {name!r}" if found else f"You see no request {name!r}"
-            raise CannotTell(RefusalCode.UNKNOWN_ID, f"{problem}. `bulletin request list` has those of now.")
+            there = "`%gpu request` and `bulletin request list` have those of now"
+            raise CannotTell(RefusalCode.UNKNOWN_ID, f"{problem}. {there}.")
         return found[0]
 
     def _may_see(self, person: Person, note: AllowanceNote) -> bool:
@@ -255,6 +258,15 @@ class AllowanceBook:
 
     def _is_in_force(self, note: AllowanceNote) -> bool:
         return note.state == "granted" and note.until_ms is not None and note.until_ms > self._now_ms()
+
+    def _is_young(self, note: AllowanceNote) -> bool:
+        """Whether it is in force, and half of its time is still to come."""
+        left_ms = 0 if note.until_ms is None else note.until_ms - self._now_ms()
+        return self._is_in_force(note) and left_ms >= note.for_ms // 2
+
+    @property
+    def _on_cpu(self) -> bool:
+        return self._slot_word() != "GPU"
 
     def _is_of_now(self, note: AllowanceNote) -> bool:
         latest_ms = max(note.asked_at_ms, note.decided_at_ms or 0, note.until_ms or 0)
@@ -297,6 +309,14 @@ class AllowanceBook:
             used_milli=user.used if user is not None else 0,
             recent_ms=user.history.at(age_ms) // GPU_MILLI if user is not None else 0,
         )
+
+
+def _became(note: AllowanceNote) -> str:
+    """Say what became of one that is open no more."""
+    if note.state == "over" and note.until_ms is None:
+        return f"was ended by {note.by}"
+    by = f" by {note.by}" if note.by else " by the project's rules"
+    return f"was {'granted' if note.state == 'over' else note.state}{by}"
 
 
 def _decided(

@@ -58,6 +58,8 @@ def _standing(row: AllowanceRow, slot_word: str) -> str:
             return f"open: {uses}{decide}"
         case "granted":
             return f"granted{by}, for another {show_duration(row.left_ms or 0)}{said}"
+        case "over" if row.until_at_ms is None:
+            return f"over: {row.by} ended it{said}"
         case "over":
             return f"over: it was granted{by}{said}"
         case state:
