@@ -74,7 +74,10 @@ def test_a_kept_place_is_nobody_elses_between_cells_and_is_given_back_by_hand(
     asked = other.start_until("%%gpu\nprint('mine at last')", shows="Waiting")
     assert mine.run("pid == os.getpid()").result == "True"
     assert mine.run("%%gpu\npid == os.getpid()").result == "True", "a cell that asks for nothing else runs there, too"
-    assert held(pool) == "busy"
+    block = "%%cpu\nwith gpu:\n    import os\n    block = os.getpid()\nblock == pid"
+    assert mine.run(block).result == "True", "and so does a block that asks for nothing else"
+    assert held(pool) == "kept"
+    assert "CPU slot: kept between cells" in mine.run("%gpu").shown
     report = client.ask(client.find_pool(pool.folder, is_named=True), console.AskProjects())
     assert isinstance(report, console.ProjectReport)
     assert [row.used_milli for row in report.projects if row.project == "default"] == [1000]
