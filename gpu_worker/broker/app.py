@@ -37,6 +37,7 @@ from gpu_worker.broker.leaving_nodes import LeavingNodes
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.listener import Listener
 from gpu_worker.broker.metering import Metering
+from gpu_worker.broker.outdated_places import OutdatedPlaces
 from gpu_worker.broker.page_answers import PageAnswers
 from gpu_worker.broker.policy import Policy, in_force
 from gpu_worker.broker.policy_follower import PolicyFollower
@@ -47,7 +48,6 @@ from gpu_worker.broker.quota_previews import QuotaPreviews, environment_of
 from gpu_worker.broker.quota_versions import QuotaVersions
 from gpu_worker.broker.retention import Retention
 from gpu_worker.broker.scheduler_shell import SchedulerShell
-from gpu_worker.broker.uncovered_places import UncoveredPlaces
 from gpu_worker.broker.unreachable_nodes import UnreachableNodes
 from gpu_worker.broker.writer import Writer
 from gpu_worker.config import LOCALHOST, PoolSettings
@@ -240,7 +240,7 @@ class Broker:
             asyncio.create_task(self.shell.teller.run()),
             asyncio.create_task(self.shell.estimates.run()),
             asyncio.create_task(self._access_review.run()),
-            asyncio.create_task(UncoveredPlaces(self.shell, self.now_ms).run()),
+            asyncio.create_task(OutdatedPlaces(self.shell, self.now_ms).run()),
             asyncio.create_task(self._tick()),
             asyncio.create_task(self._follower.run(self.shell)),
             *(asyncio.create_task(one.run()) for one in self._connections),

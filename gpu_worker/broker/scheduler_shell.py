@@ -194,9 +194,9 @@ class SchedulerShell:
             if active.session == session and not active.token:
                 active.token = token
 
-    async def evict(self, lease: LeaseId) -> None:
-        """Have a session without a cell end, whoever waits."""
-        await self._tell_holder(lease, wire.Evict(lease=lease))
+    async def evict(self, lease: LeaseId, sentence: str = "") -> None:
+        """Have a session without a cell end, whoever waits; who kept its place is told the sentence."""
+        await self._tell_holder(lease, wire.Evict(lease=lease, sentence=sentence))
 
     async def find_kept(self, session: SessionId, request: RequestId, asked: wire.Submit) -> bool:
         """Tell a kernel again of the place that is kept for this request of its session; False where none is.

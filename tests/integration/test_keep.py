@@ -195,3 +195,14 @@ def test_a_place_that_goes_with_its_process_or_its_node_is_said_to_be_gone(
         (row,) = [one for one in ledger.each_cell() if is_kept(one["cell"]) and one["lease"] == lease]
         assert (row["outcome"], row["label"], row["ran_ms"]) == (CellOutcome.NOT_HELD, LABEL, 0)
         assert list(ledger.audit()) == []
+
+
+def test_what_the_quota_file_lets_nobody_keep_any_more_is_given_back_and_the_notebook_reads_why(
+    pool: PoolProcess, notebook: Notebook
+) -> None:
+    notebook.run('%%gpu --keep "5 min"\nx = 1')
+    file = pool.folder.parent / "quotas.toml"
+    file.write_text(QUOTAS.replace('keep = "10 min"', 'keep = "0 s"'))
+    notebook.wait_until("The QoS 'reserved' keeps no place any more. This notebook keeps no place any more;")
+    until(lambda: held(pool) == "free", "the place to be free")
+    file.write_text(QUOTAS)
