@@ -289,6 +289,7 @@ class AllowanceBook:
         user = account.users.get(note.user) if account is not None else None
         is_over = note.state == "granted" and not self._is_in_force(note)
         age_ms = now_ms - (accounts.began_ms or now_ms)
+        amounts = msgspec.structs.replace(note.wanted, for_ms=0)  # a lead may grant them for less
         return AllowanceRow(
             id=note.id,
             user=note.user,
@@ -306,6 +307,7 @@ class AllowanceBook:
             is_own=note.user == person.user,
             may_decide=self._may_decide(person, note),
             leads=tuple(map(UserName, named_leads(account))) if account is not None else (),
+            needs_admin=bool(refuse_for_lead(accounts, note.project, amounts)),
             used_milli=user.used if user is not None else 0,
             recent_ms=user.history.at(age_ms) // GPU_MILLI if user is not None else 0,
         )

@@ -18,6 +18,7 @@ from bulletin.wire.messages.allowance_requests import (
     DecideAllowance,
     RequestAllowance,
 )
+from bulletin_magic.commands.allowance_line import describe_request
 from gpu_worker.broker.active_lease import PendingRequest
 from gpu_worker.broker.allowance_book import ASKED
 from gpu_worker.broker.identity import Person
@@ -152,6 +153,16 @@ def test_a_lead_grants_no_more_than_the_projects_around_have_and_an_admin_may(po
     assert "31 days" in pool.refusal(LEA, DecideAllowance(id=asked.id, is_granted=True, for_ms=60 * DAY_MS))
     assert row(pool, ADMIN, DecideAllowance(id=asked.id, is_granted=True)).state == "granted"
     assert allowed_ms(pool) == 20 * HOUR_MS
+
+
+def test_what_no_lead_may_grant_is_said_to_be_an_admins_when_it_is_asked_for(pool: BrokerParts) -> None:
+    more = row(pool, ANN, RequestAllowance(walltime_ms=13 * HOUR_MS, why="x"))
+    assert "more than a lead of the project may grant: an admin decides. (a-" in describe_request(more, "GPU")
+    assert "(which takes an admin), or decline" in text(pool.ask(LEA, AskAllowances()))
+    assert "An admin decides this" in pool.refusal(LEA, DecideAllowance(id=more.id, is_granted=True))
+    long = row(pool, ANN, msgspec.structs.replace(MORE_TIME, for_ms=40 * DAY_MS))
+    assert "lea, who leads the project, or an admin decides." in describe_request(long, "GPU")
+    assert row(pool, LEA, DecideAllowance(id=long.id, is_granted=True, for_ms=DAY_MS)).state == "granted"
 
 
 def test_a_limit_that_was_lowered_since_bounds_what_is_granted(pool: BrokerParts) -> None:
