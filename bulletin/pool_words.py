@@ -10,6 +10,7 @@ _STATES = {
     "free": "free",
     "granted": "starting",
     "busy": "running a cell",
+    "kept": "kept between cells",
     "hot": "kept ready",
     "leaving": "being cleared",
     "drained": "given no more cells",

@@ -150,8 +150,10 @@ def describe_amounts(row: AllowanceRow, slot_word: str) -> str:
 
 
 def _who_decides(row: AllowanceRow) -> str:
+    if row.needs_admin:
+        return "It is more than a lead of the project may grant: an admin decides."
     if row.leads:
-        names = " or ".join(row.leads[:3])
+        names = ", ".join(row.leads[:3])
         return f"{names}, who {'lead' if len(row.leads) > 1 else 'leads'} the project, or an admin decides."
     return "A lead of the project or an admin decides."
 

@@ -95,7 +95,7 @@ class GpuCell:
         if is_off():
             show_note(self._shell, OFF)
         else:
-            self._gpu_line.plan(cell, options.resources)
+            self._gpu_line.plan(cell, self._every_cell.choose(options.resources))
 
     def _run_in_foreground(self, cell: str, options: CellOptions) -> None:
         """Run the cell on the pool and wait for it; in the notebook where the pool does not and the options say so."""

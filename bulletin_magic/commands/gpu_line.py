@@ -6,7 +6,7 @@ from pathlib import Path
 from IPython.core.interactiveshell import InteractiveShell
 
 from bulletin import state
-from bulletin.errors import BadOption, BulletinError, StayedBehind
+from bulletin.errors import BadOption, BulletinError, NotDone, Refused, StayedBehind
 from bulletin.ids import SHORT
 from bulletin.state.handles import LOST
 from bulletin.state.holdings import Home
@@ -282,7 +282,10 @@ class GpuLine:
         show_note(self._shell, describe_request(row, report.slot_word))
 
     def _ask_allowances(self, question: AllowanceQuestion) -> AllowanceReport:
-        answer, _ = self._pool.converse(AllowancesAsked(question))
+        try:
+            answer, _ = self._pool.converse(AllowancesAsked(question))
+        except Refused as error:
+            raise NotDone(error.reason) from None  # no cell was refused
         assert isinstance(answer, AllowancesTold)
         return answer.report
 

@@ -243,7 +243,7 @@ class BulletinMagics(Magics):
 
         `check` may raise because of what would stay behind.
         """
-        self._foreground.call(source, resources, check)
+        self._foreground.call(source, self._every_cell.choose(resources), check)
 
     @line_magic("gpu")  # type: ignore[arg-type]  # see above
     def line(self, line: str) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from bulletin.codes import CellOutcome
 from bulletin.ids import CellId, LeaseId
 from bulletin.wire import messages as say
 from bulletin.wire.frames import Blob
@@ -52,6 +53,8 @@ class AgentSide:
         #: What the agent is still to be told of the last cell, and when.
         self._done: say.Seen | None = None
         self._done_due_ms: int | None = None
+        #: The cell that ended last: what is told between two cells stands below it.
+        self._last_cell: CellId | None = None
         #: The last output that arrived of those of cells that have ended.
         self._last_late_seq = 0
         #: The folders of the notebook of which the executor has said whether it shares them.
@@ -184,7 +187,7 @@ class AgentSide:
 
     def tell_done_soon(self, seen: say.Seen, now_ms: int) -> None:
         """Tell the agent, when `done_due_ms` is there or with the next cell, that all of a cell has arrived."""
-        self._done, self._done_due_ms = seen, now_ms + DONE_MS
+        self._done, self._done_due_ms, self._last_cell = seen, now_ms + DONE_MS, seen.cell
 
     def tell_done(self, by_ms: int | None = None) -> None:
         """Tell it now, if it was not told; with a time only where it is due by then."""
@@ -206,6 +209,19 @@ class AgentSide:
             self._lease, self._is_connected, self.is_attached = None, False, False
             self.rings, self._idle_ping_ms = AgentConnected(), None
             self._act(DropAgent())
+
+    def lose(self, sentence: str, outcome: CellOutcome | None, *, is_idle: bool) -> str:
+        """Drop the lease, which the pool took, and say so below the last cell if no cell runs and its place was kept.
+
+        Return what is said of it to who has a cell there.
+        """
+        if self._resources.keep_ms:
+            sentence = f"{sentence} This notebook keeps no place any more; the next cell asks for one."
+            # The node has told of that itself, and why.
+            if is_idle and self._last_cell is not None and outcome is not CellOutcome.KEEP_OVER:
+                self.on_late_notice(self._last_cell, sentence)
+        self.drop()
+        return sentence
 
     def send(self, message: say.KernelToAgent, blobs: tuple[Blob, ...] = ()) -> None:
         """Send a message, where there is a connection."""

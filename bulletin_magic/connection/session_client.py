@@ -226,7 +226,7 @@ class SessionClient:
                     self._lease_over(sentence)
             case say.Lost(cell=cell, sentence=sentence):
                 is_lost = run is not None and run.is_under_way and run.cell == cell
-                self._lease_over(sentence, message.code if is_lost else None, is_cell_lost=is_lost)
+                self._lease_over(sentence, message.code if is_lost or run is None else None, is_cell_lost=is_lost)
             case say.Notice(cell=cell, sentence=sentence):
                 if run is not None and run.is_under_way and run.cell == cell:
                     run.note(sentence)
@@ -315,8 +315,8 @@ class SessionClient:
         """
         if not self._agent.has_lease:
             return
-        self._agent.drop()
         run = self._run
+        said = self._agent.lose(sentence, outcome, is_idle=run is None)
         if run is None:
             return
         if run.phase is CellPhase.ATTACHING or not (run.is_taken or is_cell_lost):
@@ -324,7 +324,7 @@ class SessionClient:
         elif outcome is CellOutcome.RECLAIMED and run.submitted.joins is None:
             self._restart(run, sentence)
         else:
-            self._fail(CellLost(sentence, outcome))
+            self._fail(CellLost(said, outcome))
 
     def _requeue(self, run: CellRun, sentence: str) -> None:
         if run.tries - run.reclaims == TRIES:  # leases come to nothing again and again

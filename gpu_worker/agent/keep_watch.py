@@ -47,6 +47,9 @@ class KeepWatch:
         self._since_ms = 0
         self._before: CellId | None = None  #: the notebook's cell that ended last: what it is told stands below that
         self._is_warned = False
+        self._more_ms = 0  #: that an admin gave since the last cell
+        #: The session ended while no cell ran, and its slots were kept.
+        self.was_keeping = False
 
     @property
     def is_keeping(self) -> bool:
@@ -70,7 +73,7 @@ class KeepWatch:
 
     async def begin(self, prepare: wire.Prepare, before: CellId | None) -> None:
         """Keep the slots from now on, if that was asked for; `before` is the cell that has just ended."""
-        self._before, self._is_warned = before, False
+        self._before, self._is_warned, self._more_ms = before, False, 0
         if self._keep_ms and not self.is_over:
             self._cell, self._since_ms = make_kept_cell(), self._clock()
             await self._tell(wire.CellBegan(lease=prepare.lease, cell=self._cell, clock_ms=self._since_ms))
@@ -90,7 +93,19 @@ class KeepWatch:
         """Tell what the time since the last cell was, if the slots are kept: the session ends."""
         kept, self._cell = self._cell, None
         if kept is not None:
+            self.was_keeping = True
             await self._tell_kept(prepare, kept, self._since_ms, self._clock())
+
+    def extend(self, message: wire.ExtendCell) -> wire.Notice | None:
+        """Let the slots be had for longer in all, if it is the time between two cells that was given more.
+
+        Return what the notebook is told of it, the first time.
+        """
+        more_ms = message.more_ms - self._more_ms
+        if message.cell != self._cell or more_ms <= 0 or self.is_over:
+            return None
+        self._more_ms, self._ends_ms, self._is_warned = message.more_ms, self._ends_ms + more_ms, False
+        return None if self._before is None else wire.Notice(cell=self._before, sentence=message.sentence)
 
     async def _tell_kept(self, prepare: wire.Prepare, cell: CellId, since_ms: int, until_ms: int) -> None:
         said_ms = self._clock()

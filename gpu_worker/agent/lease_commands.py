@@ -77,7 +77,7 @@ class LeaseCommands:
     ) -> None:
         match message:
             case wire.Evict():
-                await self._evict(session, force=message.force)
+                await self._evict(session, message)
             case wire.Reclaim():
                 if not self._departure.is_begun:  # it has its grace, and no other
                     await session.reclaim(message)
@@ -88,14 +88,14 @@ class LeaseCommands:
             case wire.ExtendCell():
                 await session.extend(message)
 
-    async def _evict(self, session: Session, *, force: bool) -> None:
-        if session.cells.running is not None and not force:
+    async def _evict(self, session: Session, message: wire.Evict) -> None:
+        if session.cells.running is not None and not message.force:
             session.is_wanted = True
             await session.tell_cell_began(session.cells.running)
-        elif not session.is_evictable and not force:
+        elif not session.is_evictable and not message.force:
             session.is_wanted = True  # it goes as soon as the kernel, or this agent, has the results
         else:
-            session.shutdown.begin(LeaseEnd.EVICTED)
+            session.shutdown.begin(LeaseEnd.EVICTED, message.sentence)
 
     async def _pause(self, session: Session) -> None:
         """Decline where a cell runs, since no session can be moved with its state yet; else let the session go.

@@ -341,11 +341,11 @@ class Session:
 
     async def extend(self, message: wire.ExtendCell) -> None:
         """Give the cell more time, if it still runs and its walltime is not over."""
-        cell = self.cells.running
-        if cell is not None and cell.id == message.cell:
-            is_new = self._stopper.extend_walltime(cell, self.prepare.walltime_ms, message.more_ms)
-            if is_new:
+        if (cell := self.cells.running) is not None and cell.id == message.cell:
+            if self._stopper.extend_walltime(cell, self.prepare.walltime_ms, message.more_ms):
                 await self.kernel.tell(wire.Notice(cell=cell.id, sentence=message.sentence))
+        elif (notice := self._keep_watch.extend(message)) is not None:
+            await self.kernel.tell(notice)
 
     async def cancel(self, sentence: str, *, hard: bool) -> None:
         """Stop the cell for somebody with the right to it; if it has not come yet, it never begins."""
@@ -354,7 +354,7 @@ class Session:
             await self.kernel.tell(wire.Notice(cell=cell.id, sentence=sentence))
             self._stopper.stop(cell, hard=hard)
         elif self.cells.is_unused or self._keep_watch.is_keeping:
-            self.shutdown.begin(LeaseEnd.CANCELLED)
+            self.shutdown.begin(LeaseEnd.CANCELLED, sentence if self._keep_watch.is_keeping else "")
 
     def _end_flood(self) -> None:
         self.log.warning("the kernel sends more than its window allows; the session is ended")
@@ -389,7 +389,8 @@ class Session:
 
     async def _tell_over(self) -> None:
         """Tell the kernel that the session is over, unless it ended the session itself or the broker tells it."""
-        if self.shutdown.reason not in (LeaseEnd.LEFT, LeaseEnd.CANCELLED):
+        untold = (LeaseEnd.LEFT,) if self._keep_watch.was_keeping else (LeaseEnd.LEFT, LeaseEnd.CANCELLED)
+        if self.shutdown.reason not in untold:
             sentence = self.shutdown.describe(self.prepare.walltime_ms)
             await self.kernel.tell(wire.Lost(cell=None, code=self.shutdown.lease_end.outcome, sentence=sentence))
 

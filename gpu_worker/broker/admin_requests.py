@@ -5,6 +5,7 @@ import structlog
 
 from bulletin.codes import RefusalCode
 from bulletin.ids import LeaseId, ProjectId, UserName
+from bulletin.kept_time import is_kept
 from bulletin.units import show_duration
 from bulletin.wire import console
 from gpu_worker.broker import known_ids
@@ -96,6 +97,12 @@ class AdminRequests:
 
     async def _requeue(self, person: Person, asked: console.Requeue) -> console.ChangedByHand:
         lease = self._running(person, asked.id, "have cells run again")
+        if is_kept(lease.cell):
+            raise CannotTell(
+                RefusalCode.NO_CELL,
+                f"No cell runs in {lease.id}: its notebook keeps the place between two cells, and nothing could run "
+                f"again. To take it back: bulletin cancel {lease.id}",
+            )
         await self._shell.step(events.CellRequeued(lease.id))
         if lease.phase is not Phase.RECLAIMING:
             raise CannotTell(
@@ -110,7 +117,8 @@ class AdminRequests:
         known_ids.check_admin(person, "give cells more time")
         lease, more = self._running(person, asked.id, ""), show_duration(asked.more_ms)
         most_ms, project = most_more_ms(self._state, lease)
-        sentence = f"An admin ({person.user}) gave this cell {more} more."
+        what = "the place that this notebook keeps" if is_kept(lease.cell) else "this cell"
+        sentence = f"An admin ({person.user}) gave {what} {more} more."
         if asked.more_ms > most_ms or not await self._shell.extend_cell(lease.id, asked.more_ms, sentence):
             raise CannotTell(RefusalCode.OVER_LIMIT, _too_much(lease, asked.more_ms, most_ms, project))
         left_ms = self._state.end_ms(lease) - self._state.accounts.now_ms

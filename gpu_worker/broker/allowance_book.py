@@ -26,6 +26,7 @@ from gpu_worker.broker.allowance_limits import (
     named_leads,
     refuse_for_all,
     refuse_for_lead,
+    refuse_what_all_have,
     usual_for_ms,
 )
 from gpu_worker.broker.identity import Person
@@ -130,13 +131,15 @@ class AllowanceBook:
         wanted = AllowanceTerms(
             walltime_ms=asked.walltime_ms, gpus=asked.gpus, for_ms=asked.for_ms or usual_for_ms(accounts, project)
         )
-        obstacle = refuse_for_all(accounts, project, wanted)
+        obstacle = refuse_for_all(accounts, project, wanted, on_cpu=self._on_cpu) or refuse_what_all_have(
+            accounts, project, wanted, on_cpu=self._on_cpu
+        )
         if obstacle:
             raise CannotTell(RefusalCode.OVER_LIMIT, obstacle)
         mine = [one for one in self._notes.values() if one.user == person.user]
         for note in mine:
-            if note.state == "open" and (note.project, note.wanted) == (project, wanted):
-                return note  # said again
+            if (note.project, note.wanted) == (project, wanted) and (note.state == "open" or self._is_young(note)):
+                return note  # said again, as by a notebook that is run from its top
         here = [one for one in mine if one.project == project]
         at_once = [one.asked_at_ms for one in here if one.was_granted_at_once]
         taken = [one.taken_at_ms for one in here if one.taken_at_ms is not None]
@@ -193,8 +196,7 @@ class AllowanceBook:
             raise CannotTell(RefusalCode.NOT_ALLOWED, f"{note.id} is {who}, which you cannot decide.")
         sentence = printable(asked.sentence)
         if note.state != "open" and (asked.is_granted or not self._is_in_force(note)):
-            by = f" by {note.by}" if note.by else ""
-            raise CannotTell(RefusalCode.NOT_WAITING, f"{note.id} was {note.state} already{by}: it is not open.")
+            raise CannotTell(RefusalCode.NOT_WAITING, f"{note.id} {_became(note)} already: it is not open.")
         if not asked.is_granted:
             state: AllowanceState = "withdrawn" if is_own and not (may_decide and sentence) else "declined"
             state = "over" if note.state == "granted" else state
@@ -203,9 +205,9 @@ class AllowanceBook:
             for_ms = asked.for_ms or note.for_ms
             wanted = msgspec.structs.replace(note.wanted, for_ms=for_ms)
             accounts = self._shell.scheduler.state.accounts
-            obstacle = refuse_for_all(accounts, note.project, wanted)
+            obstacle = refuse_for_all(accounts, note.project, wanted, on_cpu=self._on_cpu)
             if not obstacle and not person.is_admin:
-                obstacle = refuse_for_lead(accounts, note.project, wanted)
+                obstacle = refuse_for_lead(accounts, note.project, wanted, on_cpu=self._on_cpu)
             if obstacle:
                 raise CannotTell(RefusalCode.OVER_LIMIT, obstacle)
             decided = _decided(note, "granted", person.user, sentence, now_ms, now_ms + for_ms)
@@ -219,7 +221,8 @@ class AllowanceBook:
             found = [note for note in seen if note.id.startswith(name)]
         if len(found) != 1:
             problem = f"{len(found)} requests begin with {name!r}" if found else f"You see no request {name!r}"
-            raise CannotTell(RefusalCode.UNKNOWN_ID, f"{problem}. `bulletin request list` has those of now.")
+            there = "`%gpu request` and `bulletin request list` have those of now"
+            raise CannotTell(RefusalCode.UNKNOWN_ID, f"{problem}. {there}.")
         return found[0]
 
     def _may_see(self, person: Person, note: AllowanceNote) -> bool:
@@ -257,6 +260,15 @@ class AllowanceBook:
     def _is_in_force(self, note: AllowanceNote) -> bool:
         return note.state == "granted" and note.until_ms is not None and note.until_ms > self._now_ms()
 
+    def _is_young(self, note: AllowanceNote) -> bool:
+        """Whether it is in force, and half of its time is still to come."""
+        left_ms = 0 if note.until_ms is None else note.until_ms - self._now_ms()
+        return self._is_in_force(note) and left_ms >= note.for_ms // 2
+
+    @property
+    def _on_cpu(self) -> bool:
+        return self._slot_word() != "GPU"
+
     def _is_of_now(self, note: AllowanceNote) -> bool:
         latest_ms = max(note.asked_at_ms, note.decided_at_ms or 0, note.until_ms or 0)
         return note.state == "open" or self._is_in_force(note) or latest_ms > self._now_ms() - _RECENT_MS
@@ -278,6 +290,7 @@ class AllowanceBook:
         user = account.users.get(note.user) if account is not None else None
         is_over = note.state == "granted" and not self._is_in_force(note)
         age_ms = now_ms - (accounts.began_ms or now_ms)
+        amounts = msgspec.structs.replace(note.wanted, for_ms=0)  # a lead may grant them for less
         return AllowanceRow(
             id=note.id,
             user=note.user,
@@ -295,9 +308,18 @@ class AllowanceBook:
             is_own=note.user == person.user,
             may_decide=self._may_decide(person, note),
             leads=tuple(map(UserName, named_leads(account))) if account is not None else (),
+            needs_admin=bool(refuse_for_lead(accounts, note.project, amounts)),
             used_milli=user.used if user is not None else 0,
             recent_ms=user.history.at(age_ms) // GPU_MILLI if user is not None else 0,
         )
+
+
+def _became(note: AllowanceNote) -> str:
+    """Say what became of one that is open no more."""
+    if note.state == "over" and note.until_ms is None:
+        return f"was ended by {note.by}"
+    by = f" by {note.by}" if note.by else " by the project's rules"
+    return f"was {'granted' if note.state == 'over' else note.state}{by}"
 
 
 def _decided(

@@ -13,7 +13,7 @@ from bulletin.ids import ProjectId
 from bulletin.units import DAY_MS, show_duration
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.accounts import Accounts
-from gpu_worker.scheduler.admission.cell_rules import cell_rules, known_qos
+from gpu_worker.scheduler.admission.cell_rules import cell_rules, known_qos, longest_walltime_ms
 from gpu_worker.scheduler.policy.projects import GPU_MILLI, Project, show_gpus
 
 #: For so long something is granted at most, and a cell runs at most.
@@ -30,7 +30,7 @@ class AllowanceTerms(msgspec.Struct, frozen=True, kw_only=True):
     for_ms: int
 
 
-def refuse_for_all(accounts: Accounts, project: ProjectId, wanted: AllowanceTerms) -> str:
+def refuse_for_all(accounts: Accounts, project: ProjectId, wanted: AllowanceTerms, *, on_cpu: bool = False) -> str:
     """Say why nobody could grant this; empty where somebody could."""
     if wanted.walltime_ms is not None and wanted.walltime_ms > LONGEST_CELL_MS:
         return f"No cell runs for longer than {show_duration(LONGEST_CELL_MS)}. Ask for less with --time."
@@ -39,14 +39,43 @@ def refuse_for_all(accounts: Accounts, project: ProjectId, wanted: AllowanceTerm
     gpus = wanted.gpus or 0
     for at in accounts.of(project).path:
         if at.highest_limit is not None and gpus * GPU_MILLI > at.highest_limit:
+            most = show_gpus(at.highest_limit, on_cpu=on_cpu)
             return (
-                f"Project {at.project.id!r} may use {show_gpus(at.highest_limit)} at most, and nobody in it can have "
-                f"{gpus}. Ask for fewer with --gpus, or an admin for a higher limit of the project."
+                f"Project {at.project.id!r} may use {most} at most, and nobody in it can have {gpus}. "
+                "Ask for fewer with --gpus, or an admin for a higher limit of the project."
             )
     return ""
 
 
-def refuse_for_lead(accounts: Accounts, project: ProjectId, wanted: AllowanceTerms) -> str:
+def refuse_what_all_have(
+    accounts: Accounts, project: ProjectId, wanted: AllowanceTerms, *, on_cpu: bool = False
+) -> str:
+    """Say that everybody in the project has all of this already, in each class of service; empty where not."""
+    account = accounts.of(project)
+    classes = [accounts.qos[name] for name in known_qos(accounts, project)]
+    had = []
+    if wanted.walltime_ms is not None:
+        least_ms = min((longest_walltime_ms(accounts, project, one) for one in classes), default=0)
+        if wanted.walltime_ms > least_ms:
+            return ""
+        had.append(f"cells of up to {show_duration(least_ms)}")
+    if wanted.gpus is not None:
+        limits = [cell_rules(account).gpus, *(one.gpus_per_cell for one in classes)]
+        limits += [
+            None if at.project.user_limit_milli is None else at.project.user_limit_milli // GPU_MILLI
+            for at in account.path
+        ]
+        least = min((one for one in limits if one is not None), default=None)
+        if least is None:
+            had.append(f"{show_gpus(wanted.gpus * GPU_MILLI, on_cpu=on_cpu)} and more")
+        elif wanted.gpus > least:
+            return ""
+        else:
+            had.append(show_gpus(least * GPU_MILLI, on_cpu=on_cpu))
+    return f"Everybody in project {project!r} may have {' and '.join(had)} without asking. Run your cell."
+
+
+def refuse_for_lead(accounts: Accounts, project: ProjectId, wanted: AllowanceTerms, *, on_cpu: bool = False) -> str:
     """Say why a lead of the project cannot grant this, and an admin could; empty where a lead can."""
     account = accounts.of(project)
     around = cell_rules(account.parent) if account.parent is not None else None
@@ -71,8 +100,8 @@ def refuse_for_lead(accounts: Accounts, project: ProjectId, wanted: AllowanceTer
             most = around.gpus if most is None else min(most, around.gpus)
         if most is not None and wanted.gpus > most:
             return (
-                f"{show_gpus(wanted.gpus * GPU_MILLI)} for a cell are more than the {most} that project {project!r} "
-                "has from those around it. An admin decides this."
+                f"{show_gpus(wanted.gpus * GPU_MILLI, on_cpu=on_cpu)} for a cell are more than the {most} that "
+                f"project {project!r} has from those around it. An admin decides this."
             )
     return ""
 

@@ -38,6 +38,7 @@ from gpu_worker.broker.leaving_nodes import LeavingNodes
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.listener import Listener
 from gpu_worker.broker.metering import Metering
+from gpu_worker.broker.outdated_places import OutdatedPlaces
 from gpu_worker.broker.page_answers import PageAnswers
 from gpu_worker.broker.policy import Policy, in_force
 from gpu_worker.broker.policy_follower import PolicyFollower
@@ -244,6 +245,7 @@ class Broker:
             asyncio.create_task(self.shell.teller.run()),
             asyncio.create_task(self.shell.estimates.run()),
             asyncio.create_task(self._access_review.run()),
+            asyncio.create_task(OutdatedPlaces(self.shell, self.now_ms).run()),
             asyncio.create_task(self._tick()),
             asyncio.create_task(self._follower.run(self.shell)),
             asyncio.create_task(self._groups.run()),

@@ -9,6 +9,7 @@ import structlog
 from bulletin.codes import RefusalCode
 from bulletin.errors import LedgerAway, NotAllowed
 from bulletin.ids import AgentId, LeaseId, ProjectId, UserName
+from bulletin.kept_time import is_kept
 from bulletin.wire import console, messages as wire
 from bulletin.wire.messages.allowance_requests import AskAllowances, DecideAllowance, RequestAllowance
 from bulletin.wire.messages.engine_broker import Demand, EngineNews
@@ -255,10 +256,12 @@ class ConsoleRequests:
 
     async def _cancel(self, person: Person, name: str) -> console.Cancelled:
         found = known_ids.find_live(self._state, person, name)
+        is_place = isinstance(found, Lease) and is_kept(found.cell)
+        did = "gave back the place that this notebook kept" if is_place else "cancelled this cell"
         sentence = (
-            f"You cancelled this cell{person.place}."
+            f"You {did}{person.place}."
             if found.user == person.user
-            else f"{'An admin' if person.is_admin else 'The lead of your project'} ({person.user}) cancelled this cell."
+            else f"{'An admin' if person.is_admin else 'The lead of your project'} ({person.user}) {did}."
         )
         self._log.info("cancelled", lease=known_ids.lease_id(found), user=found.user, by=person.user)
         if isinstance(found, Request):

@@ -30,7 +30,7 @@ def settle_class(
         )
         return _refused(asked, RefusalCode.QOS_NOT_ALLOWED, sentence)
     allowed = cell_rules(accounts.of(project)).qos
-    keeping = [one for one in accounts.qos.values() if _keeps(one) and (allowed is None or one.name in allowed)]
+    keeping = [one for one in accounts.qos.values() if keeps(one) and (allowed is None or one.name in allowed)]
     names = [one.name for one in keeping]
     if asked.is_qos_asked and asked.qos not in names:
         there = f"Choose {' or '.join(names)}." if names else f"Project {project!r} may use none that does."
@@ -49,7 +49,8 @@ def settle_class(
     return msgspec.structs.replace(asked, qos=chosen.name)
 
 
-def _keeps(qos: QoS) -> bool:
+def keeps(qos: QoS) -> bool:
+    """Tell whether a class of service lets notebooks keep a place."""
     return qos.keep_ms > 0 and qos.must_be_in_quota
 
 

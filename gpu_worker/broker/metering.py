@@ -16,6 +16,7 @@ import msgspec
 
 from bulletin.codes import CellOutcome, LeaseEnd
 from bulletin.ids import CellId, LeaseId, ProjectId, UserName
+from bulletin.kept_time import LABEL, is_kept
 from gpu_worker.broker.meter import Meter
 from gpu_worker.broker.records import (
     UNSURE,
@@ -388,8 +389,9 @@ def _lost(meter: Meter, cell: CellId, outcome: CellOutcome) -> CellRecord:
         started_at_ms=0,
         ended_at_ms=0,
         held_ms=0,
-        ran_ms=1 << 60,
+        ran_ms=0 if is_kept(cell) else 1 << 60,
         outcome=outcome,
+        label=LABEL if is_kept(cell) else "",
     )
 
 

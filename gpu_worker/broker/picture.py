@@ -8,6 +8,7 @@ from msgspec import structs
 
 from bulletin.errors import LedgerAway
 from bulletin.ids import UserName
+from bulletin.kept_time import is_kept
 from bulletin.wire import messages as wire
 from gpu_worker.broker.agents import Agents
 from gpu_worker.broker.identity import SOMEONE, Person
@@ -15,10 +16,11 @@ from gpu_worker.broker.ledger import CellRecord, Ledger
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.scheduler.accounts.branches import covered_room
 from gpu_worker.scheduler.estimates.window_words import show_class_hours
+from gpu_worker.scheduler.leases.leases import Lease
 from gpu_worker.scheduler.leases.life import Phase
 
 _RECENT = 20
-_State = Literal["free", "granted", "busy", "hot", "leaving", "drained"]
+_State = Literal["free", "granted", "busy", "kept", "hot", "leaving", "drained"]
 _STATES: dict[Phase, _State] = {
     Phase.GRANTED: "granted",
     Phase.BUSY: "busy",
@@ -59,7 +61,7 @@ async def draw(
                     slot=slot.slot,
                     name=slot.name,
                     memory_bytes=slot.memory_bytes,
-                    state=_STATES.get(lease.phase, "leaving") if lease is not None else unused,
+                    state=_state(lease) if lease is not None else unused,
                     user=visible_user(lease.user) if lease is not None else None,
                     drains_in_ms=None if drains_at_ms is None else max(0, drains_at_ms - at_ms),
                 )
@@ -114,6 +116,12 @@ async def draw(
         missing_protections=missing,
         absent_nodes=tuple(one if viewer.is_admin else structs.replace(one, problem="") for one in agents.absent_nodes),
     )
+
+
+def _state(lease: Lease) -> _State:
+    if lease.phase is Phase.BUSY and is_kept(lease.cell):
+        return "kept"
+    return _STATES.get(lease.phase, "leaving")
 
 
 def _project(shell: SchedulerShell, viewer: Person, now_ms: int) -> wire.ProjectPicture | None:

@@ -186,7 +186,7 @@ class SchedulerShell:
         is_hard = cell is not None and active.cancelled == cell
         active.cancelled, active.cancel_message = cell, sentence
         await self._tell_holder(lease, wire.CancelCell(lease=lease, sentence=sentence, hard=is_hard))
-        return "withdrawn" if cell is None else "ended" if is_hard else "interrupted"
+        return "withdrawn" if cell is None else "ended" if is_hard or is_kept(cell) else "interrupted"
 
     def note_token(self, session: SessionId, token: str) -> None:
         """Learn by which token a session's kernel is known, where its lease was granted by another broker."""
@@ -194,9 +194,9 @@ class SchedulerShell:
             if active.session == session and not active.token:
                 active.token = token
 
-    async def evict(self, lease: LeaseId) -> None:
-        """Have a session without a cell end, whoever waits."""
-        await self._tell_holder(lease, wire.Evict(lease=lease))
+    async def evict(self, lease: LeaseId, sentence: str = "") -> None:
+        """Have a session without a cell end, whoever waits; who kept its place is told the sentence."""
+        await self._tell_holder(lease, wire.Evict(lease=lease, sentence=sentence))
 
     async def find_kept(self, session: SessionId, request: RequestId, asked: wire.Submit) -> bool:
         """Tell a kernel again of the place that is kept for this request of its session; False where none is.

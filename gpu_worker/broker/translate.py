@@ -95,8 +95,8 @@ LEASE_ENDS = {
 }
 #: Why a lease ended, in words for its user.
 SENTENCES = {
-    actions.Why.NODE_LOST: "The node that ran your cell was lost: it no longer answers the pool.",
-    actions.Why.NOT_HELD: "The pool's agent on the node that ran your cell was restarted, and the cell ended with it.",
+    actions.Why.NODE_LOST: "The node of this notebook was lost: it no longer answers the pool.",
+    actions.Why.NOT_HELD: "The pool's agent on the node of this notebook was restarted, and what ran there has ended.",
     actions.Why.SUPERSEDED: "The node that ran your cell was thought lost, and your session went on elsewhere.",
 }
 

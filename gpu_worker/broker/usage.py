@@ -7,6 +7,7 @@ import msgspec
 from sqlalchemy import BigInteger, Column, ColumnElement, Connection, Select, case, func, select
 
 from bulletin.ids import ProjectId, UserName
+from bulletin.kept_time import PREFIX
 from bulletin.units import HOUR_MS
 from gpu_worker.broker.tables import cells, lease_spans
 from gpu_worker.scheduler.policy.periods import Period, period_at
@@ -185,7 +186,7 @@ def length_in(from_ms: int, until_ms: int) -> ColumnElement[int]:
 def _cells(by: By, from_ms: int, until_ms: int) -> Select[Any]:
     """Select how many cells ended in a stretch of time, how long their code ran, and what of them was refunded."""
     sums = [
-        func.sum(cells.c.runs).label("cells"),
+        func.sum(case((cells.c.cell.startswith(PREFIX), 0), else_=cells.c.runs)).label("cells"),
         func.sum(cells.c.ran_ms).label("ran_ms"),
         func.sum(cells.c.refunded_ms * _milli_of_cell()).label("refunded_ms"),
     ]

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+from bulletin.kept_time import is_kept
 from bulletin.pool_words import describe_absence, describe_state, warn_of_accounts, warn_of_missing
 from bulletin.units import HOUR_MS, show_duration, show_size
 from bulletin.wait_words import describe_rest
@@ -155,10 +156,11 @@ def _about_running(answer: console.AboutRunning) -> Blocks:
     row = answer.lease
     slots = f"on {row.node} ({', '.join(row.slots)})"
     since = show_duration(row.for_ms)
+    did = "keeps its place between two cells" if is_kept(row.cell) else "runs a cell"
     first = {
         "granted": f"was granted {since} ago {slots}, and its cell has not begun",
-        "busy": f"runs a cell {slots} for {since}, of {show_duration(row.walltime_ms)} at most",
-        "reclaiming": f"runs a cell {slots} for {since}, and gives its place back to whom it is guaranteed",
+        "busy": f"{did} {slots} for {since}, of {show_duration(row.walltime_ms)} at most",
+        "reclaiming": f"{did} {slots} for {since}, and gives its place back to whom it is guaranteed",
         "hot": f"is kept hot {slots} for {since}: no cell runs, and it goes when somebody needs the place",
         "leaving": f"leaves its place {slots} since {since}",
     }[row.state]

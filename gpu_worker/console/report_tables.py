@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from bulletin.kept_time import is_kept
 from bulletin.units import HOUR_MS, show_duration, show_size
 from bulletin.wait_words import wait_columns
 from bulletin.wire import console
@@ -56,7 +57,7 @@ def running_table(rows: Sequence[console.RunningRow]) -> ReportTable:
             ", ".join(row.slots),
             show_duration(row.for_ms),
             show_payer(row.in_quota),
-            _STATES[row.state],
+            "kept" if is_kept(row.cell) and row.state == "busy" else _STATES[row.state],
         )
         for row in rows
     ]

@@ -54,10 +54,13 @@ def _standing(row: AllowanceRow, slot_word: str) -> str:
     match row.state:
         case "open":
             uses = f"uses {row.used_milli / 1000:g} {slot_word}s now" if row.used_milli else "uses nothing now"
-            decide = f"; bulletin request grant {row.id}, or decline" if row.may_decide else ""
+            takes = " (which takes an admin)" if row.needs_admin else ""
+            decide = f"; bulletin request grant {row.id}{takes}, or decline" if row.may_decide else ""
             return f"open: {uses}{decide}"
         case "granted":
             return f"granted{by}, for another {show_duration(row.left_ms or 0)}{said}"
+        case "over" if row.until_at_ms is None:
+            return f"over: {row.by} ended it{said}"
         case "over":
             return f"over: it was granted{by}{said}"
         case state:

@@ -38,7 +38,7 @@ WHO_MAY: dict[str, tuple[int, int, int, int, int, int]] = {
 NAMED = {"id": "l-there-is-none", "project": "ml", "user": "bob"}
 BODIES = {
     "boost": {"user": "ada", "for_ms": 3_600_000},
-    "requestAllowance": {"project": "ml", "gpus": 1, "why": "of ada"},
+    "requestAllowance": {"project": "ml", "walltime_ms": 14_400_000, "why": "of ada"},
 }
 
 

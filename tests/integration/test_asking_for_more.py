@@ -34,11 +34,14 @@ def test_what_is_refused_is_asked_for_granted_at_a_command_line_and_runs(
         ('--why "x"', "--time or --gpus"),
         ('--time soon --why "x"', "--time"),
         ('--tiem 4h --why "x"', "no option '--tiem'"),
+        ('--time 30min --why "x"', "may have cells of up to 30 min without asking"),
+        ("--withdraw a-1f00c3", "You see no request 'a-1f00c3'"),
         (f'--time 4h --why "{"x" * 501}"', "500 fit"),
     ):
         error = notebook.run(f"%gpu request {line}").error
         assert error is not None
         assert problem in error["evalue"]
+        assert "Nothing was run" not in error["evalue"], "no cell was sent"
 
     assert "You have asked for nothing of late" in notebook.run("%gpu request").stream()
     asked = notebook.run('%gpu request --time 4h --why "=my thesis"').shown

@@ -3,10 +3,13 @@
 import os
 import signal
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
 from bulletin.codes import CellOutcome
+from bulletin.errors import NotDone
+from bulletin.kept_time import LABEL, is_kept
 from bulletin.wire import console
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.console import client
@@ -71,7 +74,10 @@ def test_a_kept_place_is_nobody_elses_between_cells_and_is_given_back_by_hand(
     asked = other.start_until("%%gpu\nprint('mine at last')", shows="Waiting")
     assert mine.run("pid == os.getpid()").result == "True"
     assert mine.run("%%gpu\npid == os.getpid()").result == "True", "a cell that asks for nothing else runs there, too"
-    assert held(pool) == "busy"
+    block = "%%cpu\nwith gpu:\n    import os\n    block = os.getpid()\nblock == pid"
+    assert mine.run(block).result == "True", "and so does a block that asks for nothing else"
+    assert held(pool) == "kept"
+    assert "CPU slot: kept between cells" in mine.run("%gpu").shown
     report = client.ask(client.find_pool(pool.folder, is_named=True), console.AskProjects())
     assert isinstance(report, console.ProjectReport)
     assert [row.used_milli for row in report.projects if row.project == "default"] == [1000]
@@ -145,7 +151,58 @@ def test_an_admin_takes_a_kept_place_away(pool: PoolProcess, notebook: Notebook)
     queue = client.ask(client.find_pool(pool.folder, is_named=True), console.AskQueue())
     assert isinstance(queue, console.QueueReport)
     (lease,) = [row.lease for row in queue.running]
-    client.ask(client.find_pool(pool.folder, is_named=True), console.Cancel(id=lease))
+    answered = client.ask(client.find_pool(pool.folder, is_named=True), console.Cancel(id=lease))
+    assert isinstance(answered, console.Cancelled)
+    assert answered.what == "ended"
+    notebook.wait_until("gave back the place that this notebook kept")
     until(lambda: held(pool) == "free", "the place to be free")
     assert notebook.run("%%gpu\nx + 1").result == "2"
     notebook.run("%gpu stop")
+
+
+def test_an_admin_gives_a_kept_place_more_time_and_runs_nothing_of_it_again(
+    pool: PoolProcess, notebook: Notebook
+) -> None:
+    notebook.run('%%gpu --qos brief --keep "4 s"\nx = 1')
+    ask = partial(client.ask, client.find_pool(pool.folder, is_named=True))
+    queue = ask(console.AskQueue())
+    assert isinstance(queue, console.QueueReport)
+    (lease,) = [row.lease for row in queue.running]
+    ask(console.Extend(id=lease, more_ms=3_600_000))
+    with pytest.raises(NotDone, match="keeps the place between two cells, and nothing could run again"):
+        ask(console.Requeue(id=lease))
+    notebook.wait_until("gave the place that this notebook keeps 60 min more")
+    notebook.wait_until("No cell of this notebook has run for 4.0 s")  # and not: all of its time
+    until(lambda: held(pool) == "free", "the place to be free")
+
+
+def test_a_place_that_goes_with_its_process_or_its_node_is_said_to_be_gone(
+    pool: PoolProcess, notebook: Notebook
+) -> None:
+    error = notebook.run('%%gpu --keep "5 min"\nimport os\nos._exit(3)').error
+    assert error is not None
+    assert "with status 3 (as os._exit does). This notebook keeps no place any more;" in error["evalue"]
+    notebook.run('%%gpu --keep "5 min"\nx = 1')
+    queue = client.ask(client.find_pool(pool.folder, is_named=True), console.AskQueue())
+    assert isinstance(queue, console.QueueReport)
+    (lease,) = [row.lease for row in queue.running]
+    agent = pool.part("agent")
+    agent.kill()
+    notebook.wait_until("what ran there has ended. This notebook keeps no place any more;")
+    until(lambda: pool.part("agent").pid != agent.pid and pool.picture().slots, "another agent")
+    with Ledger.open(f"sqlite:///{pool.folder / 'ledger.sqlite'}", upgrade=False) as ledger:
+        until(lambda: [one for one in ledger.each_cell() if is_kept(one["cell"]) and one["lease"] == lease], "its row")
+        (row,) = [one for one in ledger.each_cell() if is_kept(one["cell"]) and one["lease"] == lease]
+        assert (row["outcome"], row["label"], row["ran_ms"]) == (CellOutcome.NOT_HELD, LABEL, 0)
+        assert list(ledger.audit()) == []
+
+
+def test_what_the_quota_file_lets_nobody_keep_any_more_is_given_back_and_the_notebook_reads_why(
+    pool: PoolProcess, notebook: Notebook
+) -> None:
+    notebook.run('%%gpu --keep "5 min"\nx = 1')
+    file = pool.folder.parent / "quotas.toml"
+    file.write_text(QUOTAS.replace('keep = "10 min"', 'keep = "0 s"'))
+    notebook.wait_until("The QoS 'reserved' keeps no place any more. This notebook keeps no place any more;")
+    until(lambda: held(pool) == "free", "the place to be free")
+    file.write_text(QUOTAS)

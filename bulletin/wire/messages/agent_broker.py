@@ -106,11 +106,13 @@ class Prepared(Message, frozen=True, kw_only=True, tag="prepared"):
 class Evict(Message, frozen=True, kw_only=True, tag="evict"):
     """Somebody waits: end this session if it is hot. One that is busy stays, and its agent says so.
 
-    By `force` it ends in any case: the broker has given the session up (its node was thought lost).
+    By `force` it ends in any case: the broker has given the session up (its node was thought lost). `sentence` tells
+    the notebook why, where it is not for who waits.
     """
 
     lease: LeaseId
     force: bool = False
+    sentence: str = ""
 
 
 class Reclaim(Message, frozen=True, kw_only=True, tag="reclaim"):

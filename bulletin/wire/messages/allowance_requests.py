@@ -75,6 +75,8 @@ class AllowanceRow(msgspec.Struct, frozen=True, kw_only=True):
     may_decide: bool = False
     #: Whom the quota file names as leads there: they decide, as admins do.
     leads: tuple[UserName, ...] = ()
+    #: It is more than they may grant: an admin alone does.
+    needs_admin: bool = False
     #: What the user has in use in the project now, in thousandths of a GPU, and used of late, in GPU-milliseconds.
     used_milli: int = 0
     recent_ms: int = 0

@@ -162,8 +162,8 @@ class SlotPicture(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     slot: SlotId
     name: str
-    #: A drained slot is free, and of a node that is given nothing more.
-    state: Literal["free", "granted", "busy", "hot", "leaving", "drained"]
+    #: A drained slot is free, and of a node that is given nothing more. One is kept by a notebook between two cells.
+    state: Literal["free", "granted", "busy", "kept", "hot", "leaving", "drained"]
     user: UserName | None = None
     memory_bytes: int = 0
     #: When its node is to be drained; None where that is not planned.

@@ -24,6 +24,7 @@ export interface AllowanceRow {
   is_own: boolean;
   may_decide: boolean;
   leads: string[];
+  needs_admin: boolean;
   used_milli: number;
   recent_ms: number;
 }

@@ -131,3 +131,26 @@ def test_who_never_takes_the_last_results_keeps_a_place_a_minute_longer_and_no_m
             assert "No cell of this notebook has run for 10 min" in session.shutdown.describe(0)
 
     asyncio.run(main())
+
+
+def test_what_an_admin_gives_a_place_counts_once_and_after_the_next_cell_too(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with agent_parts(tmp_path) as agent:
+            watched = Watched(agent.session("l1"))
+            watch = watched.watch
+            await watch.begin(watched.prepare, CellId("before"))
+            began = watched.told[-1]
+            assert isinstance(began, wire.CellBegan)
+            more = wire.ExtendCell(lease=watched.prepare.lease, cell=began.cell, more_ms=HOUR_MS, sentence="more")
+            assert watch.extend(structs.replace(more, cell=CellId("other"))) is None
+            assert watch.extend(more) == wire.Notice(cell=CellId("before"), sentence="more")
+            assert watch.extend(more) is None, "it was said again"
+            assert watch.walltime_ms == 13 * HOUR_MS
+            await watched.cell_comes("next")
+            await watch.begin(watched.prepare, CellId("next"))
+            assert watch.walltime_ms == 13 * HOUR_MS
+            watched.now_ms += 13 * HOUR_MS
+            assert watch.is_over
+            assert watch.extend(structs.replace(more, cell=watched.told[-1].cell)) is None, "it is too late"
+
+    asyncio.run(main())

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 from bulletin.ids import AgentId, CellId, KernelId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
 from bulletin.wire import console, keys, messages as wire
@@ -145,9 +146,9 @@ class BrokerParts:
     def join(self, node: str = "n1", slots: int = 1) -> None:
         asyncio.run(self.agents.take(node.encode(), self.registration(node, slots)))
 
-    def submit(self, person: Person, cell: str, project: str | None = None, token: str = "") -> LeaseId:
+    def submit(self, person: Person, cell: str, project: str | None = None, token: str = "", **asked: Any) -> LeaseId:
         """A kernel's request for its cell; the name under which it is known from then on."""
-        message = wire.Submit(request=RequestId(cell), project=ProjectId(project) if project else None)
+        message = wire.Submit(request=RequestId(cell), project=ProjectId(project) if project else None, **asked)
         session = SessionId(f"s-{cell}")
         request = RequestId(f"{session}/{cell}")
         pending = PendingRequest(session, KernelId("k"), person, message, self.now_ms, token)

@@ -12,15 +12,19 @@ from bulletin.units import DAY_MS
 from bulletin.wire import messages as wire
 from bulletin.wire.messages.allowance_requests import (
     AllowanceQuestion,
+    AllowanceReport,
     AllowanceRow,
     AskAllowances,
     DecideAllowance,
     RequestAllowance,
 )
+from bulletin_magic.commands.allowance_line import describe_request
 from gpu_worker.broker.active_lease import PendingRequest
 from gpu_worker.broker.allowance_book import ASKED
 from gpu_worker.broker.identity import Person
 from gpu_worker.broker.ledger import Ledger
+from gpu_worker.console.layout import plain_lines
+from gpu_worker.console.request_sentences import show_requests
 from gpu_worker.scheduler import events
 from gpu_worker.scheduler.policy.projects import Project
 from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, EVE, HOUR_MS, BrokerParts
@@ -56,6 +60,11 @@ def row(broker: BrokerParts, person: Person, question: AllowanceQuestion) -> All
 
 def listed(broker: BrokerParts, person: Person, *, is_all: bool = False) -> list[tuple[str, str]]:
     return [(one.user, one.state) for one in broker.ask(person, AskAllowances(is_all=is_all)).rows]
+
+
+def text(report: AllowanceReport) -> str:
+    """What a command line shows of it."""
+    return "\n".join(plain_lines(show_requests(report)))
 
 
 def refusal_of_cell(broker: BrokerParts, person: Person, project: str | None = None, **how: int) -> str:
@@ -146,6 +155,16 @@ def test_a_lead_grants_no_more_than_the_projects_around_have_and_an_admin_may(po
     assert allowed_ms(pool) == 20 * HOUR_MS
 
 
+def test_what_no_lead_may_grant_is_said_to_be_an_admins_when_it_is_asked_for(pool: BrokerParts) -> None:
+    more = row(pool, ANN, RequestAllowance(walltime_ms=13 * HOUR_MS, why="x"))
+    assert "more than a lead of the project may grant: an admin decides. (a-" in describe_request(more, "GPU")
+    assert "(which takes an admin), or decline" in text(pool.ask(LEA, AskAllowances()))
+    assert "An admin decides this" in pool.refusal(LEA, DecideAllowance(id=more.id, is_granted=True))
+    long = row(pool, ANN, msgspec.structs.replace(MORE_TIME, for_ms=40 * DAY_MS))
+    assert "lea, who leads the project, or an admin decides." in describe_request(long, "GPU")
+    assert row(pool, LEA, DecideAllowance(id=long.id, is_granted=True, for_ms=DAY_MS)).state == "granted"
+
+
 def test_a_limit_that_was_lowered_since_bounds_what_is_granted(pool: BrokerParts) -> None:
     asked = row(pool, ANN, RequestAllowance(gpus=4, why="x"))
     lower = msgspec.structs.replace(PROJECTS[0], limit_milli=2000)
@@ -169,11 +188,11 @@ def test_who_asks_takes_it_back_and_who_granted_ends_it(pool: BrokerParts) -> No
 
 
 def test_one_user_fills_nobodys_list(pool: BrokerParts) -> None:
-    first = row(pool, ANN, RequestAllowance(gpus=1, why="x"))
-    assert row(pool, ANN, RequestAllowance(gpus=1, why="x again")).id == first.id
-    row(pool, ANN, RequestAllowance(gpus=2, why="x"))
+    first = row(pool, ANN, RequestAllowance(gpus=2, why="x"))
+    assert row(pool, ANN, RequestAllowance(gpus=2, why="x again")).id == first.id
     row(pool, ANN, RequestAllowance(gpus=3, why="x"))
-    assert pool.ask(ANN, RequestAllowance(gpus=4, why="x")).code is RefusalCode.TOO_FAST
+    row(pool, ANN, RequestAllowance(gpus=4, why="x"))
+    assert pool.ask(ANN, MORE_TIME).code is RefusalCode.TOO_FAST
     for number in range(7):
         one = pool.ask(ADMIN, AskAllowances()).rows[0]
         row(pool, ANN, DecideAllowance(id=one.id, is_granted=False))
@@ -191,7 +210,7 @@ def test_of_very_many_all_are_told_a_part_at_a_time(ledger: Ledger) -> None:
     pool = parts(ledger)
     for number in range(250):
         person = Person(user=UserName(f"u{number}"), groups=("guests",))
-        row(pool, person, RequestAllowance(gpus=1, why="x"))
+        row(pool, person, RequestAllowance(gpus=2, why="x"))
         pool.now_ms += number % 2
     told: list[AllowanceRow] = []
     has_more = True
@@ -218,7 +237,7 @@ def test_the_projects_rules_grant_at_once_what_is_within_them(ledger: Ledger) ->
     assert row(pool, ANN, RequestAllowance(walltime_ms=9 * HOUR_MS, why="x")).state == "open"
     assert row(pool, ANN, msgspec.structs.replace(MORE_TIME, for_ms=3 * DAY_MS)).state == "open"
     assert row(pool, ANN, RequestAllowance(walltime_ms=2 * HOUR_MS, gpus=2, why="x")).state == "granted"
-    assert row(pool, ANN, RequestAllowance(gpus=2, why="x")).state == "open", "the third of a week"
+    assert row(pool, ANN, RequestAllowance(walltime_ms=HOUR_MS, why="x")).state == "open", "the third of a week"
     assert "may use 2 GPUs" in pool.refusal(ANN, RequestAllowance(gpus=3, why="x"))
     pool.now_ms += 7 * DAY_MS
     assert row(pool, ANN, MORE_TIME).state == "granted"
@@ -272,14 +291,70 @@ def test_what_a_service_grants_is_not_granted_by_rule(ledger: Ledger) -> None:
 
 def test_what_an_older_broker_granted_at_once_counts_as_before(ledger: Ledger) -> None:
     before = parts(ledger, *AUTO)
-    for _ in range(2):
-        row(before, ANN, MORE_TIME)
+    for hours in (4, 5):
+        row(before, ANN, RequestAllowance(walltime_ms=hours * HOUR_MS, why="x"))
     for note in ledger.event_payloads(ASKED):
         del note["is_by_rule"]
         ledger.append(ASKED, note, before.now_ms)
     pool = parts(ledger, *AUTO)
     asyncio.run(pool.console.recall())
-    assert row(pool, ANN, MORE_TIME).state == "open", "the third of a week"
+    assert row(pool, ANN, RequestAllowance(walltime_ms=6 * HOUR_MS, why="x")).state == "open", "the third of a week"
+
+
+def test_what_is_asked_for_again_is_had_once_until_half_of_its_time_is_over(ledger: Ledger) -> None:
+    """A notebook that is run from its top again asks again, too."""
+    pool = parts(ledger, *AUTO)
+    first = row(pool, ANN, MORE_TIME)
+    pool.now_ms += DAY_MS
+    assert row(pool, ANN, MORE_TIME).id == first.id
+    pool.now_ms += 1
+    again = row(pool, ANN, MORE_TIME)
+    assert (again.id != first.id, again.state, again.left_ms) == (True, "granted", 2 * DAY_MS)
+    assert row(pool, ANN, DecideAllowance(id=again.id, is_granted=False)).state == "over"
+    pool.now_ms += DAY_MS
+    assert row(pool, ANN, MORE_TIME).state == "open", "the third of a week: what is over is not had"
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        (RequestAllowance(walltime_ms=HOUR_MS // 2, why="x"), "may have cells of up to 30 min without asking"),
+        (RequestAllowance(walltime_ms=HOUR_MS // 2 + 1, why="x"), ""),
+        (RequestAllowance(gpus=1, why="x"), "may have 1 GPU without asking"),
+        (RequestAllowance(gpus=2, why="x"), ""),
+        (RequestAllowance(gpus=1, walltime_ms=1, why="x"), "may have cells of up to 30 min and 1 GPU without asking"),
+        (RequestAllowance(gpus=1, walltime_ms=HOUR_MS, why="x"), ""),
+        (RequestAllowance(gpus=2, walltime_ms=1, why="x"), ""),
+    ],
+)
+def test_what_everybody_has_in_each_class_is_not_asked_for(
+    pool: BrokerParts, asked: RequestAllowance, problem: str
+) -> None:
+    if problem:
+        assert problem in pool.refusal(ANN, asked)
+    else:
+        assert row(pool, ANN, asked).state == "open"
+
+
+def test_a_project_without_limits_of_its_own_asks_for_no_gpus(pool: BrokerParts, ledger: Ledger) -> None:
+    free = parts(ledger, Project(id=ProjectId("maths"), limit_milli=4000))
+    assert "may have 3 GPUs and more without asking" in free.refusal(ANN, RequestAllowance(gpus=3, why="x"))
+    assert "may use 4 GPUs at most" in free.refusal(ANN, RequestAllowance(gpus=5, why="x"))
+
+
+def test_who_decides_too_late_reads_what_became_of_it_and_by_whom(pool: BrokerParts) -> None:
+    asked = row(pool, ANN, MORE_TIME)
+    decide = DecideAllowance(id=asked.id, is_granted=True)
+    row(pool, LEA, decide)
+    assert f"{asked.id} was granted by lea already: it is not open." in pool.refusal(ADMIN, decide)
+    row(pool, ADMIN, DecideAllowance(id=asked.id, is_granted=False))
+    assert f"{asked.id} was ended by root already: it is not open." in pool.refusal(LEA, decide)
+    assert "over: root ended it" in text(pool.ask(LEA, AskAllowances()))
+    other = row(pool, ANN, RequestAllowance(gpus=2, for_ms=HOUR_MS, why="x"))
+    row(pool, LEA, DecideAllowance(id=other.id, is_granted=True))
+    pool.now_ms += HOUR_MS
+    assert "over: it was granted by lea" in text(pool.ask(LEA, AskAllowances()))
+    assert f"{other.id} was granted by lea already" in pool.refusal(LEA, DecideAllowance(id=other.id, is_granted=False))
 
 
 def test_a_broker_that_is_started_again_knows_what_is_open_and_in_force(pool: BrokerParts) -> None:

@@ -10,8 +10,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from bulletin.codes import CellOutcome
 from bulletin.errors import BadConfig
 from bulletin.ids import UserName
+from bulletin.kept_time import make_kept_cell
 from gpu_worker import cli
 from gpu_worker.broker import export
 from gpu_worker.broker.ledger import Ledger
@@ -339,3 +341,14 @@ def test_what_a_course_uses_counts_for_its_department_by_the_quota_file_or_by_wh
     file.write_text("[projects.school]\nparent = 'nobody'\n")
     assert run(capsys, f"--folder={pool}", "--by=project", named)[0] == 78
     assert run(capsys, f"--folder={pool}", "--by=user", named)[0] == 0
+
+
+def test_the_time_between_two_cells_is_charged_and_is_no_cell(ledger: Ledger) -> None:
+    """Of a place that a notebook keeps: it pays for it, and ran nothing."""
+    ledger.record_cell(record("c1", held_ms=10, ran_ms=10, slots=("gpu-0",)), at_ms=0)
+    kept = record(make_kept_cell(), outcome=CellOutcome.KEPT, held_ms=5_000, ran_ms=0, slots=("gpu-0",))
+    ledger.record_cell(kept, at_ms=0)
+    lost = record(make_kept_cell(), outcome=CellOutcome.NOT_HELD, held_ms=300, ran_ms=0, slots=("gpu-0",))
+    ledger.record_cell(lost, at_ms=0)
+    (found,) = ledger.usage("user")
+    assert (found.cells, found.ran_ms, found.in_quota_ms) == (1, 10, 5_310)
