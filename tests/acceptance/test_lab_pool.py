@@ -129,6 +129,9 @@ def test_a_cell_is_called_by_its_own_label_where_an_earlier_one_left_its_slot(lo
         running = panel.get_by_role("region", name="Running")
         expect(running).to_contain_text("second")
         expect(running).to_contain_text("labels.ipynb")
+        status(notebook.page).press("Enter")  # who has no mouse goes on in the panel
+        notebook.page.keyboard.press("Tab")
+        expect(running.get_by_role("button", name="labels.ipynb")).to_be_focused()
         gate.open()
         notebook.wait(2)
 
