@@ -11,11 +11,12 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.acceptance.conftest import tab
-from tests.acceptance.hub import Hub
+from tests.acceptance.hub import REPOSITORY, Hub
 from tests.acceptance.lab import Gate, Lab, Notebook, picture
 from tests.acceptance.notebook import Kernel
 
 BUILT = Path(sys.prefix) / "share" / "jupyter" / "labextensions" / "@bulletin" / "lab" / "package.json"
+AXE = REPOSITORY / "node_modules" / "axe-core" / "axe.min.js"
 TOGGLE = "[data-command='bulletin:toggle-gpu-cell']"
 #: The browser's own notices, written down instead of shown; and a tab that lies behind another.
 SPY = """
@@ -132,6 +133,9 @@ def test_a_cell_is_called_by_its_own_label_where_an_earlier_one_left_its_slot(lo
         status(notebook.page).press("Enter")  # who has no mouse goes on in the panel
         notebook.page.keyboard.press("Tab")
         expect(running.get_by_role("button", name="labels.ipynb")).to_be_focused()
+        notebook.page.evaluate(AXE.read_text())
+        found = panel.evaluate("async panel => (await axe.run(panel)).violations")
+        assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
         gate.open()
         notebook.wait(2)
 
