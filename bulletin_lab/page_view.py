@@ -51,6 +51,8 @@ class RunningCell(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind
     title: str
     sentence: str
+    #: Where a cell runs and for how long at most: a sentence for a notice, which is read later.
+    place: str
     #: Whether a cell runs there or is about to; else there is nothing to cancel.
     is_cell: bool
     #: What brings a cell of the background into another notebook, once its own is gone.
@@ -110,7 +112,7 @@ def describe(cells: OwnCells) -> PageView:
         waiting=tuple(_waiting(one, word) for one in report.waiting),
         more_waiting=report.own_waiting_count - len(report.waiting),
         running=tuple(_running(one, word, lines) for one in report.running),
-        detached=tuple(_detached(cells.notes, attended)) if cells.is_whole else (),
+        detached=tuple(_detached(cells, attended)) if cells.is_whole else (),
         ended=tuple(_ended(one, word) for one in report.ended),
         is_whole=cells.is_whole,
     )
@@ -195,23 +197,29 @@ def _running(one: OwnRunning, word: str, lines: dict[CellId, CellNote]) -> Runni
         lease=one.lease,
         kernel=kernel,
         kind=kind,
-        title=(one.label or (_shorten(note.line) if note is not None else "")) if is_cell else "",
+        title=(one.label or (_title(note) if note is not None else "")) if is_cell else "",
         sentence=said[:1].upper() + said[1:],
+        place=f"On {where}; at most {show_duration(one.walltime_ms)}." if is_cell else "",
         is_cell=is_cell,
         command=_attach(one.cell) if kind == "background" and one.cell is not None and is_cell else "",
     )
 
 
-def _detached(notes: tuple[CellNote, ...], attended: set[CellId | None]) -> Iterator[DetachedCell]:
-    for note in notes:
+def _detached(cells: OwnCells, attended: set[CellId | None]) -> Iterator[DetachedCell]:
+    for note in cells.notes:
         if note.is_attended:
             continue
         state = "running" if note.cell in attended else note.state
+        began_ms = note.since_ms + cells.notes_age_ms
         yield DetachedCell(
-            title=note.label or _shorten(note.line),
-            sentence=f"Its notebook is gone: {state} on {note.node}, began {show_duration(note.since_ms)} ago.",
+            title=_title(note),
+            sentence=f"Its notebook is gone: {state} on {note.node}, began {show_duration(began_ms)} ago.",
             command=_attach(note.cell),
         )
+
+
+def _title(note: CellNote) -> str:
+    return note.label or _shorten(note.line)
 
 
 def _attach(cell: CellId) -> str:

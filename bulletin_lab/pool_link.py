@@ -15,7 +15,7 @@ import zmq.asyncio
 
 import bulletin
 from bulletin.errors import MalformedMessage, NotDone
-from bulletin.ids import KernelId
+from bulletin.ids import CellId, KernelId
 from bulletin.wire.channel import CONTROL_LIMIT, connect
 from bulletin.wire.clients import FromClient, ToClient
 from bulletin.wire.console import Cancel, Cancelled
@@ -44,8 +44,9 @@ class OwnCells(msgspec.Struct, frozen=True, kw_only=True):
     """What the pool says of the user's cells."""
 
     report: OwnReport
-    #: What nodes say of them; none where that was not asked.
+    #: What nodes said of them so long ago; none where that was not asked.
     notes: tuple[CellNote, ...] = ()
+    notes_age_ms: int = 0
     #: Whether `report` has the cells that ended, and `notes` were asked for.
     is_whole: bool = False
 
@@ -64,6 +65,7 @@ class PoolLink:
         self._known: OwnCells | None = None
         self._known_s = self._found_s = self._resting_until_s = self._whole_until_s = float("-inf")
         self._notes: tuple[CellNote, ...] = ()
+        self._running_then: frozenset[CellId] = frozenset()  #: when nodes were asked
         self._trouble = NotDone("")
 
     async def fetch(self, *, whole: bool) -> OwnCells | NoneHere:
@@ -144,10 +146,17 @@ class PoolLink:
     async def _fetch(self, pool: FoundPool, *, whole: bool) -> OwnCells:
         report = await self._ask(pool, AskOwn(ended=_ENDED if whole else 0), OwnReport)
         now_s = asyncio.get_running_loop().time()
-        if whole and now_s - self._found_s > _FOUND_FRESH_S:
+        running = frozenset(one.cell for one in report.running if one.cell is not None)
+        if whole and (now_s - self._found_s > _FOUND_FRESH_S or self._is_one_over(running)):
             self._notes = (await self._ask(pool, Find(), Found)).cells
-            self._found_s = now_s
-        return OwnCells(report=report, notes=self._notes, is_whole=whole)
+            self._found_s, self._running_then = now_s, running
+        age_ms = round((now_s - self._found_s) * 1000) if self._notes else 0
+        return OwnCells(report=report, notes=self._notes, notes_age_ms=age_ms, is_whole=whole)
+
+    def _is_one_over(self, running: frozenset[CellId]) -> bool:
+        """Tell whether a cell without a notebook ran when nodes were asked, and does not any more."""
+        over = self._running_then - running
+        return any(note.cell in over for note in self._notes if not note.is_attended)
 
     async def _ask(self, pool: FoundPool, question: AskOwn | Find | Cancel, kind: type[Answer]) -> Answer:
         """Ask over the link, which is made where there is none, or where the broker was restarted."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from bulletin.errors import BadOption
+from bulletin.errors import BadOption, CellStopped
 from bulletin.offload import Outcome, is_off
 from bulletin_magic.commands.every_cell import EveryCellMode
 from bulletin_magic.commands.gpu_line import GpuLine
@@ -137,7 +137,10 @@ class GpuCell:
             outcomes = run_each_locally(tasks, self._shell)
         else:
             label = f"{magic} --each {name}"
-            outcomes = self.run_sweep(tasks, options.resources, label, None, options.max_wait_ms)
+            try:
+                outcomes = self.run_sweep(tasks, options.resources, label, None, options.max_wait_ms)
+            except KeyboardInterrupt:  # elements work on copies
+                raise CellStopped("The cell was stopped, and all of its elements with it.") from None
         failed = [(number, outcome.error) for number, outcome in enumerate(outcomes) if outcome.error is not None]
         if failed:
             number, first = failed[0]

@@ -18,6 +18,7 @@ from bulletin_magic.output.output_writer import cell_number
 from bulletin_magic.output.receipts import ReceiptList, receipt_of
 from bulletin_magic.output.widget_comms import WidgetComms
 from bulletin_magic.running.background import BackgroundCell
+from bulletin_magic.running.early_stop import EarlyStop
 from bulletin_magic.running.notebook_libraries import NotebookLibraries
 from bulletin_magic.running.submission_folder import submission_folder
 
@@ -48,8 +49,9 @@ class BackgroundCells:
         One that waits in the queue for more than `max_wait_ms` ends with WaitedTooLong as its error.
         """
         namespace = self._shell.user_ns
-        needs = state.needs(source, namespace)
-        captured = state.capture(namespace, needs, table=state.Table())
+        with EarlyStop():
+            needs = state.needs(source, namespace)
+            captured = state.capture(namespace, needs, table=state.Table())
         self._number += 1
         link = self._open_link(f"background-{self._number}")
         cell_id = CellId(token_hex(16))

@@ -27,6 +27,7 @@ from bulletin_magic.output.notes import show_note
 from bulletin_magic.output.output_history import OutputHistory
 from bulletin_magic.output.output_writer import cell_number
 from bulletin_magic.output.receipts import LOST, Receipt, receipt_of
+from bulletin_magic.running.early_stop import EarlyStop
 from bulletin_magic.running.kernel_shutdown import KernelShutdown
 from bulletin_magic.running.notebook_libraries import NotebookLibraries
 from bulletin_magic.running.outcome import apply_finished
@@ -49,14 +50,17 @@ class FinishedRun(NamedTuple):
 class _RunRecord:
     """What is known of a cell before it has ended: its lease, its times, its outputs."""
 
-    def __init__(self, submitted: CellSubmitted, outputs: CellOutputs, history: OutputHistory) -> None:
-        self._submitted, self._outputs, self._history = submitted, outputs, history
+    def __init__(
+        self, submitted: CellSubmitted, outputs: CellOutputs, history: OutputHistory, early_stop: EarlyStop
+    ) -> None:
+        self._submitted, self._outputs, self._history, self._early_stop = submitted, outputs, history, early_stop
         self._submitted_ms = history.now_ms()
         self._sent_ms = self._submitted_ms
         self._lease: LeaseInfo | None = None
 
     def cell_sent(self, lease: LeaseInfo) -> None:
         """Note the lease, and that the wait is over."""
+        self._early_stop.cell_sent()
         self._lease, self._sent_ms = lease, self._history.now_ms()
 
     def record(self, kind: str, message: Mapping[str, Any], size: int) -> None:
@@ -124,16 +128,20 @@ class ForegroundRunner:
 
         `check` makes it a call of ours, and may raise because of what would stay behind. Raises BulletinError.
         """
-        needs = state.needs(cell, self._shell.user_ns)
-        waited_ms, self.resources = 0, resources
-        while True:
-            remaining_ms = None if max_wait_ms is None else max(1, max_wait_ms - waited_ms)
-            submitted, sent = self._prepare_submission(cell, needs, resources, check, max_wait_ms=remaining_ms)
-            answer, input_error = self._converse(submitted)
-            if isinstance(answer, CellFinished):
-                return FinishedRun(structs.replace(answer, waited_ms=answer.waited_ms + waited_ms), sent, input_error)
-            waited_ms += answer.waited_ms
-            self.shared_state.forget()
+        with EarlyStop() as early_stop:
+            needs = state.needs(cell, self._shell.user_ns)
+            waited_ms, self.resources = 0, resources
+            while True:
+                remaining_ms = None if max_wait_ms is None else max(1, max_wait_ms - waited_ms)
+                submitted, sent = self._prepare_submission(cell, needs, resources, check, max_wait_ms=remaining_ms)
+                early_stop.raise_if_pressed()
+                answer, input_error = self._converse(submitted, early_stop)
+                if isinstance(answer, CellFinished):
+                    answer = structs.replace(answer, waited_ms=answer.waited_ms + waited_ms)
+                    return FinishedRun(answer, sent, input_error)
+                early_stop.cell_returned()
+                waited_ms += answer.waited_ms
+                self.shared_state.forget()
 
     def apply(self, ran: FinishedRun, *, has_receipt: bool = True) -> None:
         """Bring what the cell has changed into the notebook, raise what it raised, and give its receipt."""
@@ -213,7 +221,7 @@ class ForegroundRunner:
             stop_after_ms=self._shutdown.stop_after_ms,
             folder=submission_folder(),
         )
-        answer, input_error = self._converse(submitted)
+        answer, input_error = self._converse(submitted, EarlyStop())
         assert isinstance(answer, CellFinished)
         try:
             apply_finished(answer, nothing, SharedState(), self._shell)
@@ -222,10 +230,12 @@ class ForegroundRunner:
                 raise input_error from None
             raise
 
-    def _converse(self, submitted: CellSubmitted) -> tuple[CellFinished | LeaseChanged, Exception | None]:
+    def _converse(
+        self, submitted: CellSubmitted, early_stop: EarlyStop
+    ) -> tuple[CellFinished | LeaseChanged, Exception | None]:
         """Hold the conversation of a cell of the user's, and keep what it shows."""
         outputs = self._history.begin(submitted.cell)
-        record = _RunRecord(submitted, outputs, self._history)
+        record = _RunRecord(submitted, outputs, self._history, early_stop)
         try:
             answer, input_error = self._pool.converse(submitted, record)
             assert isinstance(answer, CellFinished | LeaseChanged)

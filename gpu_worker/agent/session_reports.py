@@ -29,6 +29,7 @@ def held_lease(prepare: wire.Prepare, cell: AgentCell | None, started_ms: int) -
         cpus=prepare.cpus,
         memory_bytes=prepare.memory_bytes,
         more_ms=cell.more_ms if cell else 0,
+        label=cell.label if cell else "",
     )
 
 
@@ -42,7 +43,8 @@ def attached(prepare: wire.Prepare, cell: AgentCell | None) -> wire.Attached:
 def cell_began(prepare: wire.Prepare, cell: AgentCell) -> wire.CellBegan:
     """Make the message that a cell runs, with how long it has."""
     said_ms = now_ms()
-    return wire.CellBegan(lease=prepare.lease, cell=cell.id, running_ms=said_ms - cell.held_since_ms, clock_ms=said_ms)
+    running_ms = said_ms - cell.held_since_ms
+    return wire.CellBegan(lease=prepare.lease, cell=cell.id, running_ms=running_ms, clock_ms=said_ms, label=cell.label)
 
 
 def cell_usage(

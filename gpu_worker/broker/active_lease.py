@@ -5,6 +5,7 @@ import msgspec
 from bulletin.ids import AgentId, CellId, KernelId, ProjectId, SessionId
 from bulletin.wire import keys, messages as wire
 from gpu_worker.broker.identity import Person
+from gpu_worker.broker.ledger_notes import printable
 from gpu_worker.scheduler import actions
 from gpu_worker.scheduler.estimates.wait_history import WaitKind
 
@@ -36,6 +37,9 @@ class ActiveLease(msgspec.Struct):
 
     session: SessionId
     agent: AgentId
+    kernel: KernelId
+    #: What its user calls the cell that runs there, or is to; as it is shown.
+    label: str
     granted: wire.Granted | None = None
     prepare: wire.Prepare | None = None
     #: Somebody cancelled its cell: which one, where that is known, and what its kernel hears of it.
@@ -105,4 +109,19 @@ def make_active_lease(
         sizes=sizes,
     )
     token, asked = pending.token, pending.message
-    return ActiveLease(action.session, action.agent, granted, prepare, cost=cost, token=token, asked=asked)
+    return ActiveLease(
+        action.session,
+        action.agent,
+        pending.kernel,
+        asked.label,
+        granted,
+        prepare,
+        cost=cost,
+        token=token,
+        asked=asked,
+    )
+
+
+def relearn_active_lease(held: wire.HeldLease, agent: AgentId) -> ActiveLease:
+    """Take in a lease that an agent has from a broker before this one."""
+    return ActiveLease(held.session, agent, held.kernel, printable(held.label))

@@ -20,6 +20,7 @@ from gpu_worker.broker.broker_pauses import BrokerPauses
 from gpu_worker.broker.joins import Joins
 from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.leaving_nodes import LeavingNodes
+from gpu_worker.broker.ledger_notes import printable
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.unreachable_nodes import UnreachableNodes
 from gpu_worker.scheduler import events
@@ -134,6 +135,9 @@ class Agents:
             case wire.Prepared():
                 await self.shell.tell_granted(message.lease)
             case wire.CellBegan():
+                active = self.shell.active_leases.get(message.lease)
+                if active is not None and message.label is not None:
+                    active.label = printable(message.label)
                 running_ms = message.running_ms + agent.clock.ago_ms(message.clock_ms, agent.heard_ms)
                 await self.shell.step(events.CellStarted(message.lease, message.cell, running_ms))
             case wire.CellDone():

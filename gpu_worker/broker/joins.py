@@ -130,7 +130,7 @@ class Joins:
         else:
             active = self._shell.active_leases.get(message.lease)
             if active is not None:
-                active.session = asker.session
+                active.session, active.kernel = asker.session, asker.kernel
             names = {slot.slot: slot.name for slot in node.slots}
             handover.answer = wire.Granted(
                 request=handover.request,

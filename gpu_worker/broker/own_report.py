@@ -66,12 +66,11 @@ def _waiting(shell: SchedulerShell, request: Request, now_ms: int) -> OwnWaiting
 
 def _running(shell: SchedulerShell, lease: Lease, now_ms: int) -> OwnRunning:
     active, has_guarantees = shell.active_leases.get(lease.id), shell.scheduler.state.accounts.has_guarantees
-    prepared = active.prepare if active is not None else None
     return OwnRunning(
         lease=lease.id,
         cell=lease.cell,
-        kernel=prepared.kernel if prepared is not None else KernelId(""),
-        label=prepared.label if prepared is not None else "",
+        kernel=active.kernel if active is not None else KernelId(""),
+        label=active.label if active is not None else "",
         node=shell.scheduler.state.nodes[lease.agent].name,
         slots=lease.slots,
         state=reports.lease_state(lease),

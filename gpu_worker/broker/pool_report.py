@@ -81,7 +81,7 @@ def _label(shell: SchedulerShell, lease: Lease) -> str:
     if is_kept(lease.cell):
         return LABEL
     active = shell.active_leases.get(lease.id)
-    return active.prepare.label if active is not None and active.prepare is not None else ""
+    return active.label if active is not None else ""
 
 
 def _waiting(shell: SchedulerShell, now_ms: int) -> Iterator[console.WaitingRow]:

@@ -11,7 +11,7 @@ from bulletin.ids import AgentId, LeaseId, RequestId, SessionId
 from bulletin.kept_time import is_kept
 from bulletin.wire import keys, messages as wire
 from gpu_worker.broker import recall, translate
-from gpu_worker.broker.active_lease import ActiveLease, PendingRequest, make_active_lease
+from gpu_worker.broker.active_lease import ActiveLease, PendingRequest, make_active_lease, relearn_active_lease
 from gpu_worker.broker.decision_pace import DecisionPace
 from gpu_worker.broker.journal_file import JournalFile
 from gpu_worker.broker.metering import Metering, Stretch
@@ -255,7 +255,7 @@ class SchedulerShell:
         """
         self.nodes[node.agent] = node
         for held in node.held:
-            self.active_leases.setdefault(held.lease, ActiveLease(held.session, node.agent))
+            self.active_leases.setdefault(held.lease, relearn_active_lease(held, node.agent))
         await self.step(translate.joined(node, self._metering.agreed), lost_ms=lost_ms)
 
     async def drop_node(self, agent: AgentId, heard_ms: int) -> None:

@@ -11,11 +11,12 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.acceptance.conftest import tab
-from tests.acceptance.hub import Hub
+from tests.acceptance.hub import REPOSITORY, Hub
 from tests.acceptance.lab import Gate, Lab, Notebook, picture
 from tests.acceptance.notebook import Kernel
 
 BUILT = Path(sys.prefix) / "share" / "jupyter" / "labextensions" / "@bulletin" / "lab" / "package.json"
+AXE = REPOSITORY / "node_modules" / "axe-core" / "axe.min.js"
 TOGGLE = "[data-command='bulletin:toggle-gpu-cell']"
 #: The browser's own notices, written down instead of shown; and a tab that lies behind another.
 SPY = """
@@ -98,7 +99,8 @@ def test_a_button_turns_a_cell_into_a_gpu_cell_and_back_and_can_be_undone(loud_l
 
 
 def test_options_come_back_with_the_button_and_stand_out_from_code(loud_lab: Lab) -> None:
-    with loud_lab.notebook("options", "%%gpu --time '10 min' --label run\nx = 1") as notebook:
+    others = ("%%remote --cpus 1\ny = 2", "%%time\n%%gpu --label timed\nz = 3")
+    with loud_lab.notebook("options", "%%gpu --time '10 min' --label run\nx = 1", *others) as notebook:
         notebook.edit(0)
         expect(notebook.cell(0).locator(".bulletin-option")).to_have_text(["--time", "--label"])
         button = notebook.cell(0).locator(TOGGLE)
@@ -106,6 +108,36 @@ def test_options_come_back_with_the_button_and_stand_out_from_code(loud_lab: Lab
         expect(source(notebook, 0)).to_have_text(["x = 1"])
         button.click()
         expect(source(notebook, 0)).to_have_text(["%%gpu --time '10 min' --label run", "x = 1"])
+        for number, pressed in [(1, ["%%gpu", "y = 2"]), (2, ["%%time", "z = 3"])]:
+            before = source(notebook, number).all_inner_texts()
+            notebook.edit(number)
+            notebook.cell(number).locator(TOGGLE).click()
+            expect(source(notebook, number)).to_have_text(pressed)
+            if number == 1:
+                notebook.cell(number).locator(TOGGLE).click()
+                expect(source(notebook, number)).to_have_text(before)
+            else:
+                notebook.run(number)
+                expect(notebook.output(number)).to_contain_text("Wall time")
+
+
+def test_a_cell_is_called_by_its_own_label_where_an_earlier_one_left_its_slot(loud_lab: Lab, gate: Gate) -> None:
+    cells = (gate.cell, "%%gpu --label first\nx = 1", "%%gpu --label second\nwait()")
+    with loud_lab.notebook("labels", *cells) as notebook:
+        panel = open_panel(notebook.page)
+        notebook.run(0, 1)
+        notebook.start(2)
+        running = panel.get_by_role("region", name="Running")
+        expect(running).to_contain_text("second")
+        expect(running).to_contain_text("labels.ipynb")
+        status(notebook.page).press("Enter")  # who has no mouse goes on in the panel
+        notebook.page.keyboard.press("Tab")
+        expect(running.get_by_role("button", name="labels.ipynb")).to_be_focused()
+        notebook.page.evaluate(AXE.read_text())
+        found = panel.evaluate("async panel => (await axe.run(panel)).violations")
+        assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+        gate.open()
+        notebook.wait(2)
 
 
 def test_a_cell_of_text_has_no_such_button(loud_lab: Lab) -> None:
@@ -136,7 +168,7 @@ def test_who_waits_sees_place_and_reason_and_is_told_of_start_and_end(hub: Hub, 
         expect(card).to_contain_text(re.compile(r"Waited 1\d s"))  # who waited for less is not told
         gate.open()
         notebook.wait(0)
-        expect(page.locator(".Toastify__toast").filter(has_text="“my turn” has ended")).to_be_visible()
+        expect(page.locator(".Toastify__toast").filter(has_text="“my turn” in waits.ipynb has ended")).to_be_visible()
         receipt = panel.get_by_role("region", name="Last cells").get_by_role("listitem").first
         expect(receipt).to_contain_text("my turn")
         expect(receipt).to_contain_text("ran ")
@@ -163,7 +195,7 @@ def test_a_background_cell_is_cancelled_in_the_panel_while_the_kernel_is_busy(lo
         notebook.wait(2)
         receipt = panel.get_by_role("region", name="Last cells").get_by_role("listitem").first
         expect(receipt).to_contain_text("interrupted")
-        told = notebook.page.locator(".Toastify__toast").filter(has_text="Background cell “fine-tune”: interrupted")
+        told = notebook.page.locator(".Toastify__toast").filter(has_text="“fine-tune” in background.ipynb: interrupted")
         expect(told).to_be_visible()
 
 
@@ -182,7 +214,7 @@ def test_the_browser_tells_of_it_when_the_tab_is_behind_others_once_it_was_asked
         page.evaluate("window.hide()")
         gate.open()
         page.wait_for_function("window.shown.length > 1")
-        assert page.evaluate("window.shown[1]") == "Background cell “quick” has ended"
+        assert page.evaluate("window.shown[1]") == "Background cell “quick” in behind.ipynb has ended"
     page.reload()
     expect(open_panel(page).get_by_role("checkbox")).not_to_be_checked()  # the browser forgot its user's word
     loud_lab.enter(page)

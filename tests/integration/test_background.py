@@ -177,3 +177,16 @@ def test_the_stop_button_ends_them_all(notebook: Notebook, tmp_path: Path) -> No
     assert stopped.error is not None
     assert stopped.error["ename"] == "KeyboardInterrupt"
     assert notebook.value("%%gpu\n1 + 1") == "2"
+
+
+def test_the_stop_button_ends_each_element_of_a_cell_and_says_so_in_a_line(notebook: Notebook, tmp_path: Path) -> None:
+    _gate(notebook, tmp_path, "each")
+    notebook.run("elements, seen = [1, 2, 3], []")
+    cell = f"%%gpu --each elements\nseen.append(each)\nprint('begun')\n{_UNTIL}"
+    stopped = notebook.run_until(cell, "begun", notebook.interrupt)
+    assert stopped.error is not None
+    assert stopped.error["traceback"] == [
+        "CellStopped: The cell was stopped, and all of its elements with it. Your variables are as before the cell."
+    ]
+    assert notebook.value("seen") == "[]"
+    assert notebook.value("%%gpu\n1 + 1") == "2"

@@ -10,7 +10,7 @@ import msgspec
 
 from bulletin.codes import CellOutcome, LeaseEnd
 from bulletin.ids import AgentId, CellId, EnvironmentId, KernelId, LeaseId, ProjectId, SessionId, SlotId, UserName
-from bulletin.wire.messages.every_link import Malformed, Message, Ping, Pong, Unknown
+from bulletin.wire.messages.every_link import Malformed, Message, Name, Ping, Pong, Unknown
 from bulletin.wire.messages.kernel_broker import AgentAddress, CellNote, Refusal
 
 
@@ -44,6 +44,8 @@ class HeldLease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     memory_bytes: int = 0
     #: What its cell was given beside the walltime.
     more_ms: int = 0
+    #: What its user calls the cell that runs.
+    label: Name = ""
 
 
 class Register(Message, frozen=True, kw_only=True, tag="register"):
@@ -176,6 +178,8 @@ class CellBegan(Message, frozen=True, kw_only=True, tag="cell-began"):
     cell: CellId
     running_ms: int = 0
     clock_ms: int | None = None
+    #: What its user calls it; None where nobody says.
+    label: Name | None = None
 
 
 class CellUsage(msgspec.Struct, frozen=True, kw_only=True):

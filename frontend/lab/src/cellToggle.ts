@@ -4,7 +4,7 @@ import { CodeCell, ICellModel, ICodeCellModel } from '@jupyterlab/cells';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ISignal, Signal } from '@lumino/signaling';
 
-import { gpuLineOf, isGpuCell, toggle } from './gpuLine.js';
+import { isGpuCell, lineOf, toggle } from './gpuLine.js';
 
 export class CellToggle {
   constructor(private readonly tracker: INotebookTracker) {
@@ -28,7 +28,7 @@ export class CellToggle {
     return cell instanceof CodeCell && isGpuCell(cell.model.sharedModel.getSource());
   }
 
-  /** Change the cell as an edit that can be undone. Options that were taken away come back with the next press. */
+  /** Change the cell as an edit that can be undone. What was taken away, with its options, comes back with the next press. */
   press(): void {
     const cell = this.tracker.activeCell;
     if (!(cell instanceof CodeCell) || cell.readOnly) {
@@ -36,11 +36,9 @@ export class CellToggle {
     }
     const shared = cell.model.sharedModel;
     const source = shared.getSource();
-    const line = gpuLineOf(source);
-    const edit = toggle(source, this.lines.get(cell.model));
-    if (line !== null) {
-      this.lines.set(cell.model, line);
-    }
+    const wasOn = isGpuCell(source);
+    const edit = toggle(source, this.gpuLines.get(cell.model), this.otherLines.get(cell.model));
+    (wasOn ? this.gpuLines : this.otherLines).set(cell.model, lineOf(source) ?? '');
     shared.updateSource(edit.start, edit.end, edit.text);
   }
 
@@ -66,5 +64,7 @@ export class CellToggle {
   private readonly changedSignal = new Signal<this, void>(this);
 
   private followed: ICellModel | null = null;
-  private readonly lines = new WeakMap<ICodeCellModel, string>();
+  /** What stood above a cell while it was one of %%gpu, and while it was none: empty, or %%remote and the like. */
+  private readonly gpuLines = new WeakMap<ICodeCellModel, string>();
+  private readonly otherLines = new WeakMap<ICodeCellModel, string>();
 }

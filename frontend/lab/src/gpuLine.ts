@@ -2,6 +2,8 @@
 
 /** The magics that say where a whole cell runs. */
 const FIRST_LINE = /^[ \t]*(%%(?:gpu|GPU|remote|cpu))(?=[ \t]|$)(.*)$/m;
+/** Magics that IPython runs in the notebook, and what is below them as a cell: a magic of ours may be the first of it. */
+const AROUND = /^[ \t]*%%(?:time|timeit|capture|prun)(?=[ \t\r]|$)/;
 const OPTION = /(--[a-z][a-z-]*)|("[^"]*"|'[^']*')|(#.*$)/g;
 
 export type Part = 'magic' | 'option' | 'value' | 'comment';
@@ -19,13 +21,29 @@ export interface Edit {
   text: string;
 }
 
-/** Find the first line that says something, where it is one of ours. */
-function findLine(source: string): { start: number; end: number; line: string } | null {
-  const start = source.length - source.replace(/^\s*\n/, '').length;
-  const stop = source.indexOf('\n', start);
-  const end = stop < 0 ? source.length : stop;
-  const line = source.slice(start, end).replace(/\r$/, '');
-  return FIRST_LINE.test(line) ? { start, end, line } : null;
+interface Found {
+  start: number;
+  end: number;
+  line: string;
+  /** Whether a magic stands above it that times the cell, or takes its outputs. */
+  isInside: boolean;
+}
+
+/** Find the first line that says something, where it is one of ours; below `%%time` and the like, the line after. */
+function findLine(source: string): Found | null {
+  let start = source.length - source.replace(/^\s*\n/, '').length;
+  for (let isInside = false; ; isInside = true) {
+    const stop = source.indexOf('\n', start);
+    const end = stop < 0 ? source.length : stop;
+    const line = source.slice(start, end).replace(/\r$/, '');
+    if (FIRST_LINE.test(line)) {
+      return { start, end, line, isInside };
+    }
+    if (stop < 0 || !AROUND.test(line)) {
+      return null;
+    }
+    start = stop + 1;
+  }
 }
 
 /** Whether the cell is one that `%%gpu` sends to the pool. */
@@ -34,13 +52,16 @@ export function isGpuCell(source: string): boolean {
   return found !== null && /^[ \t]*%%(gpu|GPU)\b/.test(found.line);
 }
 
-/** The line of a %%gpu cell, to be put back later with its options; null where there is none. */
-export function gpuLineOf(source: string): string | null {
-  return isGpuCell(source) ? (findLine(source)?.line.trim() ?? null) : null;
+/** The line that says where the cell runs, to be put back later with its options; null where there is none. */
+export function lineOf(source: string): string | null {
+  return findLine(source)?.line.trim() ?? null;
 }
 
-/** Turn a cell into a %%gpu cell, or a %%gpu cell into an ordinary one. `line` is what to put above it. */
-export function toggle(source: string, line = '%%gpu'): Edit {
+/**
+ * Turn a cell into a %%gpu cell, or a %%gpu cell into what it was before. `line` is what to put above it, and `before`
+ * what stood there instead, as %%remote; empty where nothing did.
+ */
+export function toggle(source: string, line = '%%gpu', before = ''): Edit {
   const found = findLine(source);
   if (found === null) {
     return { start: 0, end: 0, text: `${line}\n` };
@@ -48,7 +69,10 @@ export function toggle(source: string, line = '%%gpu'): Edit {
   if (!isGpuCell(source)) {
     return { start: found.start, end: found.end, text: line }; // %%cpu and %%remote say another place
   }
-  return { start: 0, end: Math.min(found.end + 1, source.length), text: '' };
+  if (before !== '') {
+    return { start: found.start, end: found.end, text: before };
+  }
+  return { start: found.isInside ? found.start : 0, end: Math.min(found.end + 1, source.length), text: '' };
 }
 
 /** What to highlight: the magic, its options and their quoted values, in the order in which they stand. */

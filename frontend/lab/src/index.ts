@@ -4,6 +4,7 @@ import { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application'
 import { Clipboard, Dialog, ICommandPalette, Notification, showDialog } from '@jupyterlab/apputils';
 import { CodeCell } from '@jupyterlab/cells';
 import { EditorExtensionRegistry, IEditorExtensionRegistry } from '@jupyterlab/codemirror';
+import { PathExt } from '@jupyterlab/coreutils';
 import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { IStatusBar } from '@jupyterlab/statusbar';
@@ -62,7 +63,8 @@ async function activate(
   registry: ISettingRegistry | null
 ): Promise<void> {
   const { commands, shell } = app;
-  const pool = new PoolModel(app.serviceManager.serverSettings);
+  const host = makeHost(app);
+  const pool = new PoolModel(app.serviceManager.serverSettings, kernel => PathExt.basename(host.pathOf(kernel)));
   const toggle = tracker === null ? null : new CellToggle(tracker);
   commands.addCommand(TOGGLE, {
     label: args => (args['toolbar'] === true ? '' : 'Run the Cell on a GPU (%%gpu)'),
@@ -85,7 +87,7 @@ async function activate(
 
   const settings = await loadSettings(registry);
   const browser = new BrowserNotices(settings);
-  const panel = new PoolPanel(pool, makeHost(app), browser);
+  const panel = new PoolPanel(pool, host, browser);
   commands.addCommand(OPEN, {
     label: 'Show My Cells on the GPU Pool',
     icon: gpuIcon,

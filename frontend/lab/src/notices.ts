@@ -1,6 +1,6 @@
 /** What is worth interrupting somebody for: a cell that waited, or runs in the background, starts or ends. */
 
-import { EndedCell, Kind, PageView } from './view.js';
+import { EndedCell, Kind, PageView, RunningCell, WaitingCell } from './view.js';
 
 /** Who waited for less has not looked away. In milliseconds. */
 const LONG_WAIT = 10_000;
@@ -18,6 +18,7 @@ interface Followed {
   phase: 'waiting' | 'running' | 'over';
   kind: Kind;
   title: string;
+  kernel: string;
   waitedMs: number;
   asked: number;
 }
@@ -30,6 +31,9 @@ export interface Step {
 
 /** Follows the user's cells from one answer to the next. What is there at the first answer is no news. */
 export class CellFollower {
+  /** `notebookOf` names the notebook of a kernel; empty where that is not known. */
+  constructor(private readonly notebookOf: (kernel: string) => string) {}
+
   /** Take in an answer; say what it brings. Answers that say nothing of the pool change nothing. */
   step(view: PageView): Step {
     if (view.pool !== 'there') {
@@ -38,7 +42,7 @@ export class CellFollower {
     const notices: Notice[] = [];
     for (const cell of view.waiting) {
       if (cell.kind !== 'sweep') {
-        this.follow(cell.lease, 'waiting', cell.kind, cell.title, cell.waited_ms);
+        this.follow('waiting', cell, cell.waited_ms);
       }
     }
     const running = new Set<string>();
@@ -51,13 +55,13 @@ export class CellFollower {
       if (known?.phase === 'waiting' && known.waitedMs >= LONG_WAIT) {
         notices.push({
           lease: cell.lease,
-          title: `${name(known)} has started`,
-          body: cell.sentence,
+          title: `${this.name(known)} has started`,
+          body: cell.place,
           isWell: true
         });
       }
       if (known !== undefined || cell.kind === 'background') {
-        this.follow(cell.lease, 'running', cell.kind, cell.title, known?.waitedMs ?? 0);
+        this.follow('running', cell, known?.waitedMs ?? 0);
       }
     }
     const waiting = new Set(view.waiting.map(cell => cell.lease));
@@ -71,7 +75,7 @@ export class CellFollower {
       if (result !== undefined || (view.is_whole && ++known.asked >= PATIENCE)) {
         this.cells.delete(lease);
         if (isWorthTelling(known) && result !== undefined) {
-          notices.push(endOf(known, result));
+          notices.push(this.endOf(known, result));
         }
       } else if (!isWorthTelling(known)) {
         this.cells.delete(lease);
@@ -84,15 +88,34 @@ export class CellFollower {
     return [...this.cells.values()].some(cell => cell.phase === 'over');
   }
 
-  private follow(
-    lease: string,
-    phase: 'waiting' | 'running',
-    kind: Kind,
-    title: string,
-    waitedMs: number
-  ): void {
-    const before = this.cells.get(lease);
-    this.cells.set(lease, { phase, kind, title: title || (before?.title ?? ''), waitedMs, asked: 0 });
+  /** What a broker that was restarted has not heard yet, was known before. */
+  private follow(phase: 'waiting' | 'running', cell: WaitingCell | RunningCell, waitedMs: number): void {
+    const before = this.cells.get(cell.lease);
+    this.cells.set(cell.lease, {
+      phase,
+      kind: cell.kernel === '' ? (before?.kind ?? cell.kind) : cell.kind,
+      title: cell.title || (before?.title ?? ''),
+      kernel: cell.kernel || (before?.kernel ?? ''),
+      waitedMs,
+      asked: 0
+    });
+  }
+
+  private name(cell: Followed): string {
+    const what = cell.kind === 'background' ? 'Background cell' : 'Cell';
+    const notebook = this.notebookOf(cell.kernel);
+    const where = notebook === '' ? '' : ` in ${notebook}`;
+    return (cell.title ? `${what} “${cell.title}”` : `Your ${what.toLowerCase()}`) + where;
+  }
+
+  private endOf(cell: Followed, result: EndedCell): Notice {
+    const name = this.name(cell);
+    return {
+      lease: result.lease,
+      title: result.outcome === '' ? `${name} has ended` : `${name}: ${result.outcome}`,
+      body: result.sentence,
+      isWell: result.is_well
+    };
   }
 
   private readonly cells = new Map<string, Followed>();
@@ -100,18 +123,4 @@ export class CellFollower {
 
 function isWorthTelling(cell: Followed): boolean {
   return cell.kind === 'background' || cell.waitedMs >= LONG_WAIT;
-}
-
-function name(cell: Followed): string {
-  const what = cell.kind === 'background' ? 'Background cell' : 'Cell';
-  return cell.title ? `${what} “${cell.title}”` : `Your ${what.toLowerCase()}`;
-}
-
-function endOf(cell: Followed, result: EndedCell): Notice {
-  return {
-    lease: result.lease,
-    title: result.outcome === '' ? `${name(cell)} has ended` : `${name(cell)}: ${result.outcome}`,
-    body: result.sentence,
-    isWell: result.is_well
-  };
 }

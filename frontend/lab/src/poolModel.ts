@@ -12,7 +12,12 @@ import { NOTHING, PageView } from './view.js';
 const EXPECTS = 15_000;
 
 export class PoolModel {
-  constructor(private readonly settings: ServerConnection.ISettings) {
+  /** `notebookOf` names the notebook of a kernel; empty where it is not of this server. */
+  constructor(
+    private readonly settings: ServerConnection.ISettings,
+    notebookOf: (kernel: string) => string
+  ) {
+    this.follower = new CellFollower(notebookOf);
     document.addEventListener('visibilitychange', () => this.askNow());
     this.askNow();
   }
@@ -111,7 +116,7 @@ export class PoolModel {
   }
 
   private known: PageView = NOTHING;
-  private readonly follower = new CellFollower();
+  private readonly follower: CellFollower;
   private wantsEnded = false;
   private isOpen = false;
   private expectsUntilMs = 0;

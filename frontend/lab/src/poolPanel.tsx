@@ -33,8 +33,15 @@ export class PoolPanel extends ReactWidget {
     this.addClass('bulletin-Panel');
     this.node.setAttribute('role', 'region');
     this.node.setAttribute('aria-label', 'GPU pool');
+    this.node.tabIndex = -1;
     pool.changed.connect(this.update, this);
     browser.changed.connect(this.update, this);
+  }
+
+  /** Whoever opens it by the keyboard goes on in it: Tab leads to the first cell. */
+  protected override onActivateRequest(message: Message): void {
+    super.onActivateRequest(message);
+    this.node.focus();
   }
 
   protected override onAfterShow(message: Message): void {

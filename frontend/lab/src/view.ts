@@ -19,6 +19,8 @@ export interface RunningCell {
   kind: Kind;
   title: string;
   sentence: string;
+  /** Where it runs and for how long at most: a sentence that stays true. */
+  place: string;
   /** False: nothing runs there, it is kept ready for the next cell. */
   is_cell: boolean;
   /** What brings it into another notebook, once its own is gone; empty where that is of no use. */

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { gpuLineOf, highlight, isGpuCell, toggle } from '../lib/gpuLine.js';
+import { lineOf, highlight, isGpuCell, toggle } from '../lib/gpuLine.js';
 
-const apply = (source, line) => {
-  const { start, end, text } = toggle(source, line);
+const apply = (source, line, before) => {
+  const { start, end, text } = toggle(source, line, before);
   return source.slice(0, start) + text + source.slice(end);
 };
 const parts = source => highlight(source).map(({ from, to, part }) => [source.slice(from, to), part]);
@@ -18,7 +18,7 @@ test('a cell becomes a %%gpu cell and, pressed again, what it was', () => {
 
 test('options go with the line, and come back with it', () => {
   const source = '%%gpu --gpus 2 --time "2 h"\ntrain()';
-  const line = gpuLineOf(source);
+  const line = lineOf(source);
   assert.equal(apply(source), 'train()');
   assert.equal(apply('train()', line), source);
 });
@@ -38,15 +38,30 @@ test('a cell that says another place says this one then', () => {
   assert.equal(apply('%%remote --time 1h\nx'), '%%gpu\nx');
 });
 
+test('a cell that said another place says it again when it is no %%gpu cell any more', () => {
+  const line = lineOf('%%remote --time 1h\nx');
+  assert.equal(apply('%%gpu\nx', '%%gpu', line), '%%remote --time 1h\nx');
+});
+
+test('a magic that times a cell, or takes its outputs, may stand above ours', () => {
+  for (const above of ['%%time', '%%timeit -n 2', '%%capture out', '%%time\n%%capture']) {
+    const source = `${above}\n%%gpu --gpus 2\nx`;
+    assert.equal(isGpuCell(source), true);
+    assert.equal(lineOf(source), '%%gpu --gpus 2');
+    assert.equal(apply(source), `${above}\nx`);
+    assert.equal(parts(source)[0][0], '%%gpu');
+  }
+});
+
 test('what only looks like the magic is none', () => {
-  for (const source of ['%%gpus\nx', '%gpu\nx', 'a %%gpu', "'%%gpu'", '%%gpu-thing', 'x\n%%gpu\ny', '%%time\n%%gpu']) {
+  for (const source of ['%%gpus\nx', '%gpu\nx', 'a %%gpu', "'%%gpu'", '%%gpu-thing', 'x\n%%gpu\ny', '%%bash\n%%gpu', '%%time']) {
     assert.equal(isGpuCell(source), false, source);
     assert.deepEqual(highlight(source), [], source);
   }
 });
 
 test('lines that end as on Windows are lines', () => {
-  assert.equal(gpuLineOf('%%gpu --gpus 2\r\nx'), '%%gpu --gpus 2');
+  assert.equal(lineOf('%%gpu --gpus 2\r\nx'), '%%gpu --gpus 2');
   assert.equal(apply('%%gpu --gpus 2\r\nx'), 'x');
 });
 

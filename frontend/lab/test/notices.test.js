@@ -20,7 +20,8 @@ const running = (lease, more = {}) => ({
   kernel: 'k',
   kind: 'front',
   title: '',
-  sentence: 'Running.',
+  sentence: 'Running for 2 s.',
+  place: 'On a GPU of n1.',
   is_cell: true,
   command: '',
   ...more
@@ -35,7 +36,7 @@ const ended = (lease, more = {}) => ({
   ...more
 });
 const play = (...views) => {
-  const follower = new CellFollower();
+  const follower = new CellFollower(kernel => (kernel === 'k' ? '' : `${kernel}.ipynb`));
   return views.flatMap(view => follower.step({ ...there, ...view }).notices.map(one => one.title));
 };
 
@@ -79,7 +80,7 @@ test('what ended before anybody looked is no news', () => {
 });
 
 test('the end is told once the ledger has it, and it is asked for until then', () => {
-  const follower = new CellFollower();
+  const follower = new CellFollower(kernel => (kernel === 'k' ? '' : `${kernel}.ipynb`));
   follower.step({ ...there, running: [running('a', { kind: 'background' })] });
   const partly = follower.step({ ...there, is_whole: false });
   assert.deepEqual(partly, { notices: [], wantsEnded: true });
@@ -89,7 +90,7 @@ test('the end is told once the ledger has it, and it is asked for until then', (
 });
 
 test('a ledger that never has it is not asked for ever', () => {
-  const follower = new CellFollower();
+  const follower = new CellFollower(kernel => (kernel === 'k' ? '' : `${kernel}.ipynb`));
   follower.step({ ...there, running: [running('a', { kind: 'background' })] });
   let rounds = 0;
   while (follower.step(there).wantsEnded) {
@@ -105,9 +106,32 @@ test('a pool that is away for a moment ends no cell', () => {
 
 test('of several cells on one lease the last one counts', () => {
   const told = [];
-  const follower = new CellFollower();
+  const follower = new CellFollower(kernel => (kernel === 'k' ? '' : `${kernel}.ipynb`));
   follower.step({ ...there, running: [running('a', { kind: 'background' })] });
   const both = [ended('a', { ended_at_ms: 2 }), ended('a', { ended_at_ms: 1, is_well: false, outcome: 'x' })];
   told.push(...follower.step({ ...there, ended: both }).notices);
   assert.equal(told[0].title, 'Your background cell has ended');
+});
+
+test('a notice names the notebook of its cell, and says nothing that is over in a moment', () => {
+  const follower = new CellFollower(kernel => `${kernel}.ipynb`);
+  const told = [
+    { waiting: [waiting('a', 60_000, { kernel: 'thesis' })] },
+    { running: [running('a', { kernel: 'thesis' })] },
+    { running: [running('a', { kernel: '' })] },
+    { ended: [ended('a')] }
+  ].flatMap(view => follower.step({ ...there, ...view }).notices.map(one => `${one.title}. ${one.body}`));
+  assert.deepEqual(told, [
+    'Your cell in thesis.ipynb has started. On a GPU of n1.',
+    'Your cell in thesis.ipynb has ended. ran 3 min on n1'
+  ]);
+});
+
+test('a background cell stays one when a broker that was restarted does not know its kernel yet', () => {
+  const told = play(
+    { running: [running('a', { kind: 'background', title: 'big run' })] },
+    { running: [running('a', { kernel: '' })] },
+    { ended: [ended('a')] }
+  );
+  assert.deepEqual(told, ['Background cell “big run” has ended']);
 });

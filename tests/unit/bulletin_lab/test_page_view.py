@@ -105,6 +105,7 @@ def test_a_cell_that_waits_for_nobody_is_being_got_ready() -> None:
 def test_what_is_held_is_told_by_what_it_does(state: str, sentence: str, is_cell: bool) -> None:
     (said,) = view(running=(msgspec.structs.replace(RUNNING, state=state),)).running
     assert (said.sentence, said.is_cell, said.title) == (sentence, is_cell, "big run" if is_cell else "")
+    assert said.place == ("On 2 GPUs of n1; at most 30 min." if is_cell else "")
 
 
 def test_a_cell_without_a_label_is_known_by_its_first_line() -> None:
@@ -119,6 +120,8 @@ def test_a_cell_whose_notebook_is_gone_has_the_command_that_brings_it() -> None:
     (said,) = view(notes=(NOTE, theirs)).detached
     assert said.command == "%gpu attach 01234567"
     assert said.sentence == "Its notebook is gone: running on n2, began 60 s ago."
+    (later,) = describe(OwnCells(report=NOBODY, notes=(NOTE,), notes_age_ms=15_000, is_whole=True)).detached
+    assert later.sentence.endswith("began 75 s ago.")
 
 
 def test_a_receipt_says_what_a_cell_cost_and_how_it_ended_where_that_is_news() -> None:

@@ -6,14 +6,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import zmq.asyncio
 
 from bulletin.codes import RefusalCode
 from bulletin.errors import NotDone
-from bulletin.ids import LeaseId, UserName
+from bulletin.ids import AgentId, CellId, KernelId, LeaseId, ProjectId, SlotId, UserName
 from bulletin.wire import channel, clients, console, frames, keys, messages as wire
-from bulletin.wire.messages.own_cells import AskOwn, OwnReport
+from bulletin.wire.messages.own_cells import AskOwn, OwnReport, OwnRunning
 from bulletin_lab.pool_link import NotLetIn, OwnCells, PoolLink
 
 REPORT = OwnReport(slot_word="GPU", total=1, free=1, ready=0, waiting_count=0)
@@ -193,3 +194,50 @@ def test_a_file_that_others_can_read_is_not_used(own_pool: Path, tmp_path: Path)
         assert await link.fetch(whole=False) == "startable"
 
     play(Broker(), use, BULLETIN_RUNTIME_DIR=str(tmp_path))
+
+
+def test_nodes_are_asked_again_at_once_when_a_cell_without_a_notebook_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bulletin_lab.pool_link._FRESH_S", -1.0)
+    running = OwnRunning(
+        lease=LeaseId("l"),
+        cell=CellId("c"),
+        kernel=KernelId("k"),
+        label="",
+        node="n1",
+        slots=(SlotId("gpu-0"),),
+        state="busy",
+        qos="batch",
+        project=ProjectId("p"),
+        for_ms=1,
+        walltime_ms=1,
+        in_quota=None,
+    )
+    note = wire.CellNote(cell=CellId("c"), agent=AgentId("a"), node="n1", state="running", line="fit()")
+    told: list[tuple[OwnRunning | None, wire.CellNote]] = [
+        (running, note),
+        (None, msgspec.structs.replace(note, state="finished")),
+    ]
+
+    def say(message: wire.Message) -> list[wire.Message]:
+        match message:
+            case AskOwn():
+                held = told[0][0]
+                return [msgspec.structs.replace(REPORT, running=(held,) if held else ())]
+            case wire.Find():
+                return [wire.Found(cells=(told[0][1],))]
+            case _:
+                return answer(message)
+
+    broker = Broker(say)
+
+    async def use(link: PoolLink) -> None:
+        for _ in range(2):
+            assert (await link.fetch(whole=True)).notes == (note,)  # type: ignore[union-attr]
+        told.pop(0)
+        for _ in range(2):
+            assert (await link.fetch(whole=True)).notes == (told[0][1],)  # type: ignore[union-attr]
+
+    play(broker, use)
+    assert broker.count(wire.Find) == 2

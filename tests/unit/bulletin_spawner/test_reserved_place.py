@@ -9,7 +9,7 @@ import pytest
 import zmq
 import zmq.asyncio
 
-from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId
+from bulletin.ids import AgentId, CellId, KernelId, LeaseId, ProjectId, RequestId, SessionId
 from bulletin.wire import channel, messages as wire
 from bulletin.wire.clients import FromClient
 from bulletin.wire.frames import Unpacker, pack
@@ -150,4 +150,4 @@ def test_the_cells_of_a_notebook_ask_for_what_was_reserved_for_it(kind: Notebook
         slots=(),
         walltime_ms=1,
     )
-    assert ActiveLease(SessionId("s"), AgentId("a"), granted, asked=reserved).is_for(cell)
+    assert ActiveLease(SessionId("s"), AgentId("a"), KernelId("k"), "", granted, asked=reserved).is_for(cell)

@@ -144,7 +144,11 @@ class BrokerParts:
         )
 
     def join(self, node: str = "n1", slots: int = 1) -> None:
-        asyncio.run(self.agents.take(node.encode(), self.registration(node, slots)))
+        self.report(node, self.registration(node, slots))
+
+    def report(self, node: str, message: wire.FromAgent) -> None:
+        """What the agent of a node says."""
+        asyncio.run(self.agents.take(node.encode(), message))
 
     def submit(self, person: Person, cell: str, project: str | None = None, token: str = "", **asked: Any) -> LeaseId:
         """A kernel's request for its cell; the name under which it is known from then on."""

@@ -79,7 +79,7 @@ class Pool:
 
     async def _tell(self, story: Callable[[Joins], Coroutine[Any, Any, None]], shell: SchedulerShell) -> None:
         shell.nodes = {AgentId(name): node(name) for name in ("a1", "a2")}
-        shell.active_leases[LeaseId("l1")] = ActiveLease(SessionId("s1"), AgentId("a1"))
+        shell.active_leases[LeaseId("l1")] = ActiveLease(SessionId("s1"), AgentId("a1"), KernelId("k1"), "")
         self.shell = shell
         await story(Joins(self._kernel, self._agent, shell, lambda: self.now_ms))
 
@@ -134,7 +134,8 @@ def test_a_cell_is_handed_over_by_a_new_ticket_and_its_lease_is_the_new_session_
         assert isinstance(granted, wire.Granted)
         assert (granted.request, granted.lease, granted.ticket) == ("r1", "l1", hand_over.ticket)
         assert granted.slots == ("GPU 0",)
-        assert pool.shell.active_leases[LeaseId("l1")].session == "s2"
+        active = pool.shell.active_leases[LeaseId("l1")]
+        assert (active.session, active.kernel) == ("s2", "k2")
 
     pool.play(story)
 

@@ -98,6 +98,34 @@ def test_a_node_that_is_drained_has_nothing_free(broker: BrokerParts) -> None:
     assert (report.total, report.free) == (2, 0)
 
 
+def test_a_cell_has_its_own_label_also_where_an_earlier_one_was_given_the_lease(broker: BrokerParts) -> None:
+    broker.join()
+    lease = broker.run(ANN, "cell-a")
+    for label, shown in [("sec\x1bond", "sec ond"), (None, "sec ond"), ("", "")]:
+        broker.report("n1", wire.CellBegan(lease=lease, cell=CellId("cell-b"), label=label))
+        assert broker.ask(ANN, AskOwn()).running[0].label == shown
+
+
+def test_a_broker_that_was_restarted_learns_whose_notebook_a_cell_is_of_and_what_it_is_called(
+    broker: BrokerParts,
+) -> None:
+    held = wire.HeldLease(
+        lease=LeaseId("l1"),
+        session=SessionId("s1"),
+        kernel=KernelId("thesis"),
+        user=UserName("ann"),
+        project=ProjectId("maths"),
+        qos="interactive",
+        slots=(SlotId("gpu-0"),),
+        walltime_ms=HOUR_MS,
+        cell=CellId("cell-a"),
+        label="training",
+    )
+    broker.report("n1", msgspec.structs.replace(broker.registration("n1"), held=(held,)))
+    (row,) = broker.ask(ANN, AskOwn()).running
+    assert (row.lease, row.kernel, row.label, row.state) == ("l1", "thesis", "training", "busy")
+
+
 def test_what_is_told_of_one_person_is_bounded(broker: BrokerParts) -> None:
     broker.join()
     broker.run(EVE, "cell-e")
