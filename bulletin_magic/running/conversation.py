@@ -82,6 +82,9 @@ class StopButton:
 class RunWatcher(Protocol):
     """Learns what becomes of a cell, whatever the conversation ends with."""
 
+    def check_stop(self) -> None:
+        """Raise CellStopped if stop was pressed before the conversation could hear it; called before it asks."""
+
     def cell_sent(self, lease: LeaseInfo) -> None:
         """Take in that the cell has been sent to the node of this lease, for the first time or again."""
 
@@ -118,6 +121,8 @@ class Conversation:
         """
         is_over = False
         with self._button:
+            if self._watcher is not None:
+                self._watcher.check_stop()
             deliveries = self._link.ask(request)
             try:
                 while True:

@@ -43,8 +43,8 @@ class EarlyStop:
             raise CellStopped(NEVER_RAN) from None
 
     def cell_sent(self) -> None:
-        """From now on the cell may have run: a press says nothing about that any more."""
-        self._is_sent = True
+        """From now on the cell may have run: no press says anything about that any more, not even an earlier one."""
+        self._is_sent, self._is_pressed = True, False
 
     def cell_returned(self) -> None:
         """Prepare the cell again: it came back without having run."""

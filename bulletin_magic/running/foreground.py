@@ -58,6 +58,10 @@ class _RunRecord:
         self._sent_ms = self._submitted_ms
         self._lease: LeaseInfo | None = None
 
+    def check_stop(self) -> None:
+        """Raise CellStopped where the user has stopped it meanwhile."""
+        self._early_stop.raise_if_pressed()
+
     def cell_sent(self, lease: LeaseInfo) -> None:
         """Note the lease, and that the wait is over."""
         self._early_stop.cell_sent()
