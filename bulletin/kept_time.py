@@ -4,6 +4,7 @@ from secrets import token_hex
 
 from bulletin.ids import CellId
 
+#: Agents alone draw such names: they run no cell that a kernel calls so.
 PREFIX = "kept-"
 #: What such a cell is called in lists and in the ledger.
 LABEL = "kept between cells"

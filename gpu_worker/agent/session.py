@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import structlog
 from msgspec import structs
 
-from bulletin.codes import CellOutcome, LeaseEnd, RefusalCode
+from bulletin.codes import CellOutcome, LeaseEnd
 from bulletin.errors import MalformedMessage
 from bulletin.wire import blobs as bulk, messages as wire
 from bulletin.wire.frames import Blob
@@ -250,9 +250,8 @@ class Session:
             await self.kernel.tell(lost)
             return
         is_ending = self.shutdown.reason is not None or self._is_over
-        if is_ending or self.cells.running is not None or self.cells.is_known(message.cell):
-            sentence = "The session is ending." if is_ending else "The session runs another cell."
-            await self.kernel.tell(wire.Gone(code=RefusalCode.NOT_FREE, sentence=sentence))
+        if (refusal := self.cells.refusal(message.cell, is_ending=is_ending)) is not None:
+            await self.kernel.tell(refusal)
             return
         cell = AgentCell(message, self.prepare.label, self._share, self._settings.output_buffer_bytes)
         self.cells.start(cell)

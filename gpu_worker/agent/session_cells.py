@@ -1,6 +1,9 @@
 """The cells of a session: the one that runs, and the one before it."""
 
+from bulletin.codes import RefusalCode
 from bulletin.ids import CellId
+from bulletin.kept_time import PREFIX, is_kept
+from bulletin.wire import messages as wire
 from gpu_worker.agent.agent_cell import AgentCell
 
 #: Of so many cells the names are kept. What is said twice comes soon, and each name may have a thousand letters.
@@ -42,6 +45,16 @@ class SessionCells:
     def find_running(self, name: CellId) -> AgentCell | None:
         """Return the cell that runs, if it has this name."""
         return self.running if self.running is not None and self.running.id == name else None
+
+    def refusal(self, name: CellId, *, is_ending: bool) -> wire.Gone | None:
+        """Say why no cell of this name begins now; None where it may. By some names the broker knows that none runs."""
+        if is_kept(name):
+            sentence = f"Names of cells that begin with {PREFIX!r} are the pool's own. Nothing was run."
+            return wire.Gone(code=RefusalCode.NOT_ALLOWED, sentence=sentence)
+        if is_ending or self.running is not None or self.is_known(name):
+            sentence = "The session is ending." if is_ending else "The session runs another cell."
+            return wire.Gone(code=RefusalCode.NOT_FREE, sentence=sentence)
+        return None
 
     def start(self, cell: AgentCell) -> None:
         """Let a cell run."""
