@@ -116,6 +116,15 @@ def test_options_come_back_with_the_button_and_stand_out_from_code(loud_lab: Lab
             if number == 1:
                 notebook.cell(number).locator(TOGGLE).click()
                 expect(source(notebook, number)).to_have_text(before)
+                notebook.cell(number).locator(TOGGLE).click()
+                notebook.edit(number)
+                for keys in ("Control+Home", "Shift+ArrowDown", "Delete"):
+                    notebook.page.keyboard.press(keys)
+                expect(source(notebook, number)).to_have_text(["y = 2"])
+                notebook.page.keyboard.type("%%gpu\n")
+                expect(source(notebook, number)).to_have_text(pressed)
+                notebook.cell(number).locator(TOGGLE).click()
+                expect(source(notebook, number)).to_have_text(["y = 2"])
             else:
                 notebook.run(number)
                 expect(notebook.output(number)).to_contain_text("Wall time")

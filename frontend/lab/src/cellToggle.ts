@@ -4,7 +4,8 @@ import { CodeCell, ICellModel, ICodeCellModel } from '@jupyterlab/cells';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ISignal, Signal } from '@lumino/signaling';
 
-import { isGpuCell, lineOf, toggle } from './gpuLine.js';
+import { CellLines } from './cellLines.js';
+import { isGpuCell } from './gpuLine.js';
 
 export class CellToggle {
   constructor(private readonly tracker: INotebookTracker) {
@@ -35,10 +36,13 @@ export class CellToggle {
       return;
     }
     const shared = cell.model.sharedModel;
-    const source = shared.getSource();
-    const wasOn = isGpuCell(source);
-    const edit = toggle(source, this.gpuLines.get(cell.model), this.otherLines.get(cell.model));
-    (wasOn ? this.gpuLines : this.otherLines).set(cell.model, lineOf(source) ?? '');
+    let lines = this.lines.get(cell.model);
+    if (lines === undefined) {
+      const made = (lines = new CellLines());
+      this.lines.set(cell.model, made);
+      shared.changed.connect(() => made.follow(shared.getSource())); // also while another cell is the active one
+    }
+    const edit = lines.press(shared.getSource());
     shared.updateSource(edit.start, edit.end, edit.text);
   }
 
@@ -64,7 +68,6 @@ export class CellToggle {
   private readonly changedSignal = new Signal<this, void>(this);
 
   private followed: ICellModel | null = null;
-  /** What stood above a cell while it was one of %%gpu, and while it was none: empty, or %%remote and the like. */
-  private readonly gpuLines = new WeakMap<ICodeCellModel, string>();
-  private readonly otherLines = new WeakMap<ICodeCellModel, string>();
+  /** What stood above the cells in which the button was pressed. */
+  private readonly lines = new WeakMap<ICodeCellModel, CellLines>();
 }
