@@ -291,6 +291,7 @@ class AllowanceBook:
         is_over = note.state == "granted" and not self._is_in_force(note)
         age_ms = now_ms - (accounts.began_ms or now_ms)
         amounts = msgspec.structs.replace(note.wanted, for_ms=0)  # a lead may grant them for less
+        may_decide, needs_admin = self._may_decide(person, note), bool(refuse_for_lead(accounts, note.project, amounts))
         return AllowanceRow(
             id=note.id,
             user=note.user,
@@ -306,9 +307,10 @@ class AllowanceBook:
             until_at_ms=note.until_ms,
             left_ms=note.until_ms - now_ms if self._is_in_force(note) and note.until_ms is not None else None,
             is_own=note.user == person.user,
-            may_decide=self._may_decide(person, note),
+            may_decide=may_decide,
+            may_grant=may_decide and (person.is_admin or not needs_admin),
             leads=tuple(map(UserName, named_leads(account))) if account is not None else (),
-            needs_admin=bool(refuse_for_lead(accounts, note.project, amounts)),
+            needs_admin=needs_admin,
             used_milli=user.used if user is not None else 0,
             recent_ms=user.history.at(age_ms) // GPU_MILLI if user is not None else 0,
         )

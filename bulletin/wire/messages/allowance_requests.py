@@ -70,9 +70,10 @@ class AllowanceRow(msgspec.Struct, frozen=True, kw_only=True):
     #: Of one that is granted, until when, and how long that is yet.
     until_at_ms: int | None = None
     left_ms: int | None = None
-    #: Whether who asks for this report asked for it, and may decide it.
+    #: Whether who asks for this report asked for it, may decide it, and may grant it, too.
     is_own: bool = False
     may_decide: bool = False
+    may_grant: bool = False
     #: Whom the quota file names as leads there: they decide, as admins do.
     leads: tuple[UserName, ...] = ()
     #: It is more than they may grant: an admin alone does.

@@ -125,13 +125,13 @@ function Open({ one, word, onDone }: { one: AllowanceRow; word: string; onDone: 
     <li class="card">
       <h3>{one.user}: {showWanted(one, word)} <small>asked {showTime(one.asked_at_ms)}</small></h3>
       <p>“{one.why}”</p>
-      <p>Uses {showMilli(one.used_milli)} now, and {showHours(one.recent_ms, word)} of late.</p>
+      <p>Uses {showMilli(one.used_milli)} now, and {showHours(one.recent_ms, word)} of late.{one.may_grant ? "" : ` ${showStanding(one)}`}</p>
       <p class="choices">
-        <label>For <Choice value={forMs} onChange={setForMs} /></label>
+        {one.may_grant && <label>For <Choice value={forMs} onChange={setForMs} /></label>}
         <label>Say <input type="text" maxLength={500} value={sentence} onInput={(event) => setSentence(event.currentTarget.value)} /></label>
       </p>
       <p class="actions">
-        <Act text="Grant" about={name} path={`${path}/grant`} body={{ for_ms: forMs, sentence }} done={() => "granted"} onDone={onDone} />
+        {one.may_grant && <Act text="Grant" about={name} path={`${path}/grant`} body={{ for_ms: forMs, sentence }} done={() => "granted"} onDone={onDone} />}
         <Act text="Decline" about={name} path={`${path}/decline`} body={{ sentence }} done={() => "declined"} onDone={onDone} />
       </p>
     </li>
@@ -157,6 +157,7 @@ function showWanted(one: AllowanceRow, word: string): string {
 function showStanding(one: AllowanceRow): string {
   const said = one.sentence ? `: ${one.sentence}` : "";
   const by = one.by ? ` by ${one.by}` : " by the project's rules";
+  if (one.state === "open" && one.needs_admin) return "It is more than a lead of the project may grant: an admin decides.";
   if (one.state === "open") return one.leads.length > 0 ? `${one.leads.join(" or ")} or an admin decides.` : "A lead of the project or an admin decides.";
   if (one.state === "granted") return `Granted${by} until ${one.until_at_ms === null ? "" : showTime(one.until_at_ms)}${said}.`;
   if (one.state === "over") return `It was granted${by}, and is over${said}.`;

@@ -23,6 +23,7 @@ export interface AllowanceRow {
   left_ms: number | null;
   is_own: boolean;
   may_decide: boolean;
+  may_grant: boolean;
   leads: string[];
   needs_admin: boolean;
   used_milli: number;

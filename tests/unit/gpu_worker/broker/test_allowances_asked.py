@@ -159,9 +159,16 @@ def test_what_no_lead_may_grant_is_said_to_be_an_admins_when_it_is_asked_for(poo
     more = row(pool, ANN, RequestAllowance(walltime_ms=13 * HOUR_MS, why="x"))
     assert "more than a lead of the project may grant: an admin decides. (a-" in describe_request(more, "GPU")
     assert "(which takes an admin), or decline" in text(pool.ask(LEA, AskAllowances()))
+    by_person = {person.user: pool.ask(person, AskAllowances()).rows[0] for person in (ANN, LEA, ADMIN)}
+    assert {user: (one.may_decide, one.may_grant) for user, one in by_person.items()} == {
+        ANN.user: (False, False),
+        LEA.user: (True, False),
+        ADMIN.user: (True, True),
+    }
     assert "An admin decides this" in pool.refusal(LEA, DecideAllowance(id=more.id, is_granted=True))
     long = row(pool, ANN, msgspec.structs.replace(MORE_TIME, for_ms=40 * DAY_MS))
     assert "lea, who leads the project, or an admin decides." in describe_request(long, "GPU")
+    assert [one.may_grant for one in pool.ask(LEA, AskAllowances()).rows if one.id == long.id] == [True]
     assert row(pool, LEA, DecideAllowance(id=long.id, is_granted=True, for_ms=DAY_MS)).state == "granted"
 
 
