@@ -295,6 +295,22 @@ elif open_to_it is None:
         "who never borrows does not wait for lower classes of its own project: those borrow from then on",
     ),
     (
+        "lower-classes-borrow-that-never-do",
+        "accounts/account.py",
+        "Account.used_below",
+        "one is None or (may_borrow and one.must_be_in_quota)",
+        "one is None",
+        "of two classes that never borrow none does, whichever is the higher one",
+    ),
+    (
+        "what-never-borrows-is-not-given-back-for-a-guarantee",
+        "placement/caps.py",
+        "_would_borrow",
+        "qos is not None and qos.priority < priority and not qos.must_be_in_quota",
+        "qos is not None and qos.priority < priority",
+        "a class that never borrows takes back what a lower one that does not either has of the guarantee",
+    ),
+    (
         "own-users-part-counts-for-nothing",
         "accounts/branches.py",
         "quota_sides",

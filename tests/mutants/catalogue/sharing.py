@@ -125,7 +125,7 @@ SHARING = (
         "lower-classes-go-for-a-full-guarantee",
         "placement/caps.py",
         "_full_quota",
-        "not _is_below(state, state.leases[name], priority)",
+        "not _would_borrow(state, state.leases[name], priority)",
         "True",
         "cells of a lower class leave nothing of a guarantee to who never borrows by going",
     ),
