@@ -29,6 +29,7 @@ def held_lease(prepare: wire.Prepare, cell: AgentCell | None, started_ms: int) -
         cpus=prepare.cpus,
         memory_bytes=prepare.memory_bytes,
         more_ms=cell.more_ms if cell else 0,
+        is_kept=prepare.keep_ms > 0,
     )
 
 

@@ -44,6 +44,8 @@ class HeldLease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     memory_bytes: int = 0
     #: What its cell was given beside the walltime.
     more_ms: int = 0
+    #: Its slots are kept between its cells, for its walltime in all.
+    is_kept: bool = False
 
 
 class Register(Message, frozen=True, kw_only=True, tag="register"):

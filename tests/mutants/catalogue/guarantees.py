@@ -186,8 +186,8 @@ elif open_to_it is None:
         "last-begun-covered-first",
         "accounts/coverage.py",
         "Coverage._place",
-        "_Use(self._precedence(accounts, lease), lease.since_ms, seq, name, lease.cost)",
-        "_Use(self._precedence(accounts, lease), -lease.since_ms, seq, name, lease.cost)",
+        "_Use(self._precedence(accounts, lease), lease.began_ms, seq, name, lease.cost)",
+        "_Use(self._precedence(accounts, lease), -lease.began_ms, seq, name, lease.cost)",
         "a guarantee covers cells in the order in which they began",
     ),
     (

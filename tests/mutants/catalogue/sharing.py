@@ -181,7 +181,7 @@ SHARING = (
         "older-cell-goes-instead",
         "placement/reclaim.py",
         "VictimSelection._is_spared",
-        "one.since_ms > lease.since_ms and self._would_do(one)",
+        "one.began_ms > lease.began_ms and self._would_do(one)",
         "False",
         "until a cell that went for a share may go again no older one of its user goes",
     ),

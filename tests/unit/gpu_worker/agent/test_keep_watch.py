@@ -131,3 +131,12 @@ def test_who_never_takes_the_last_results_keeps_a_place_a_minute_longer_and_no_m
             assert "No cell of this notebook has run for 10 min" in session.shutdown.describe(0)
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("keep_ms", [0, HOUR_MS])
+def test_a_broker_that_is_started_again_is_told_whether_a_place_is_kept(tmp_path: Path, keep_ms: int) -> None:
+    async def main() -> None:
+        async with agent_parts(tmp_path) as agent:
+            assert agent.session("l1", keep_ms=keep_ms).held_lease().is_kept is (keep_ms > 0)
+
+    asyncio.run(main())
