@@ -93,8 +93,8 @@ def test_of_several_the_most_counts_until_its_own_end() -> None:
     long = [opens(second, f"long{second}", "course", 60, user="ann", time=3 * HOUR_S) for second in (0, 720)]
     medium = [opens(second, f"medium{second}", "course", 60, user="ann", time=HOUR_S) for second in (660, 1860)]
     seen = see(
-        quotas(COURSE), node("a", 4), grant(0, 30, walltime_ms=HOUR_MS, name="a"),
-        grant(0, 10, walltime_ms=4 * HOUR_MS, name="b"), long, medium, last=HOUR_S,
+        quotas(COURSE), node("a", 4), grant(0, 10, walltime_ms=4 * HOUR_MS, name="b"),
+        grant(0, 30, walltime_ms=HOUR_MS, name="a"), long, medium, last=HOUR_S,
     )  # fmt: skip
     assert [name for name in seen.opened if seen.refused(name)] == ["long720", "medium1860"]
     keeps_all(seen)
