@@ -30,6 +30,7 @@ def held_lease(prepare: wire.Prepare, cell: AgentCell | None, started_ms: int) -
         memory_bytes=prepare.memory_bytes,
         more_ms=cell.more_ms if cell else 0,
         label=cell.label if cell else "",
+        is_kept=prepare.keep_ms > 0,
     )
 
 

@@ -43,6 +43,7 @@ def joined(message: wire.Register, agreed: Callable[[LeaseId, CellId], int | Non
                 memory_bytes=held.memory_bytes,
                 charged=None if held.cell is None else agreed(held.lease, held.cell),
                 more_ms=held.more_ms,
+                is_kept=held.is_kept,
             )
             for held in message.held
         ),
@@ -72,6 +73,7 @@ def submitted(
         gpu_memory_bytes=message.gpu_memory_bytes,
         cpus=message.cpus,
         memory_bytes=message.memory_bytes,
+        is_kept=message.keep_ms > 0,
     )
 
 

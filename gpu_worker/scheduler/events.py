@@ -38,6 +38,7 @@ class ReportedLease(msgspec.Struct, frozen=True):
     #: What was agreed for the cell that runs, in thousandths of a GPU at its price; None where nobody knows.
     charged: int | None = None
     more_ms: int = 0  #: what its cell was given beside its walltime
+    is_kept: bool = False  #: also between its cells, for its walltime in all
 
 
 class AgentJoined(msgspec.Struct, frozen=True, tag=True):
@@ -79,6 +80,7 @@ class RequestSubmitted(msgspec.Struct, frozen=True, tag=True):
     gpu_memory_bytes: int = 0  #: what each GPU must have at least
     cpus: int = 0
     memory_bytes: int = 0  #: of the host
+    is_kept: bool = False  #: its place, also between its cells: for all of them together it has the walltime
 
 
 class RequestWithdrawn(msgspec.Struct, frozen=True, tag=True):

@@ -301,6 +301,7 @@ class Scheduler:
             entry=QueueEntry(event.request, event.user, key, shape),
             since_ms=self._now_ms,
             shared=age.shared,
+            is_kept=event.is_kept,
         )
         state.submit(request)
         return actions
@@ -343,9 +344,11 @@ class Scheduler:
         if lease is None or lease.phase in {Phase.ENDING, Phase.RECLAIMING} or lease.cell == event.cell:
             return
         began_ms = max(lease.since_ms, self._now_ms - event.running_ms)
-        if lease.phase is Phase.BUSY:  # the end of the cell before it was lost
+        if lease.phase is Phase.BUSY and not lease.is_kept:  # the end of the cell before it was lost
             self.state.move(lease, Phase.HOT, self._now_ms)
             lease.age = None
+        if lease.is_kept and lease.kept_since_ms is None:
+            lease.kept_since_ms = began_ms
         if lease.age is None:  # a hot session's own
             lease.age = Age(self._now_ms // _DUE_TO_MS, self.state.next_seq())
         self.state.move(lease, Phase.BUSY, began_ms, event.cell)

@@ -99,12 +99,13 @@ class Bench:
         gpu_memory_bytes: int = 0,
         cpus: int = 0,
         memory_bytes: int = 0,
+        is_kept: bool = False,
     ) -> list[Action]:
         """The n-th request of a session, "ann/1", for the lease "ann:1"."""
         return self.say(
             ev.RequestSubmitted(
                 RequestId(f"{session}/{n}"), LeaseId(f"{session}:{n}"), SessionId(session), UserName(user or session),
-                ProjectId(project), qos, gpus, walltime_ms, gpu_type, gpu_memory_bytes, cpus, memory_bytes,
+                ProjectId(project), qos, gpus, walltime_ms, gpu_type, gpu_memory_bytes, cpus, memory_bytes, is_kept,
             )
         )  # fmt: skip
 

@@ -46,6 +46,8 @@ class HeldLease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     more_ms: int = 0
     #: What its user calls the cell that runs.
     label: Name = ""
+    #: Its slots are kept between its cells, for its walltime in all.
+    is_kept: bool = False
 
 
 class Register(Message, frozen=True, kw_only=True, tag="register"):

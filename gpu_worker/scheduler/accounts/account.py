@@ -254,12 +254,17 @@ class Account(UsageTotals, kw_only=True):
         """Sum up what cells of a class of this priority use that are going for the part of another user."""
         return sum(used for name, used in self.given_up.items() if name in qos and qos[name].priority == priority)
 
-    def used_below(self, qos: Mapping[str, QoS], priority: int) -> int:
-        """Sum up what cells of a lower class of service use that may be ended for one of this priority."""
+    def used_below(self, qos: Mapping[str, QoS], priority: int, *, may_borrow: bool = False) -> int:
+        """Sum up what cells of a lower class of service use that may be ended for one of this priority.
+
+        With `may_borrow` only what may borrow from then on, so that a class that never does need not wait for its end.
+        """
         below = 0
         for name, amount in self.by_qos.items():
             one = qos.get(name)
-            if one is not None and one.priority < priority and one.preemption is not Preemption.NEVER:
+            if one is None or (may_borrow and one.must_be_in_quota):
+                continue
+            if one.priority < priority and one.preemption is not Preemption.NEVER:
                 below += amount
         return below
 

@@ -341,7 +341,7 @@ class Accounts:
         qos = self.qos.get(shape.qos)
         if qos is None or not qos.must_be_in_quota:
             return shape.cost
-        below = account.used_below(self.qos, qos.priority)
+        below = account.used_below(self.qos, qos.priority, may_borrow=True)
         return shape.cost - max(0, below - account.replaced)  # what goes for somebody here counts no more in any case
 
     def is_covered(self, account: Account, shape: Shape) -> bool:

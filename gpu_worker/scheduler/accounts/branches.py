@@ -107,8 +107,9 @@ def all_inside(account: Account) -> Iterator[Account]:
 def lacks_of_quota(account: Account, cost: int, *, below: int, with_hot: bool = False) -> int:
     """Compute how much too little is guaranteed for a cell that never borrows.
 
-    Cells of lower classes of its project that use `below` borrow from then on. `with_hot` counts what hot leases keep
-    for such cells. What is guaranteed nearer than by its payer is so in class hours alone, and counts in them, too.
+    Cells of lower classes of its project that use `below` and may borrow do so from then on. `with_hot` counts what
+    hot leases keep for such cells. What is guaranteed nearer than by its payer is so in class hours alone, and counts
+    in them, too.
     """
     sides = quota_sides(account)
     return min(side.used + (side.committed if with_hot else 0) + cost - below - side.guaranteed for side in sides)

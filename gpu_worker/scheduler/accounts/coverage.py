@@ -197,7 +197,7 @@ class Coverage:
                 seq = self._seq
             else:  # only its node pool covers it now, or no longer does
                 seq = known[1].seq
-            use = _Use(self._precedence(accounts, lease), lease.since_ms, seq, name, lease.cost)
+            use = _Use(self._precedence(accounts, lease), lease.began_ms, seq, name, lease.cost)
             self._uses[name] = lease.project, use
             insort(self._project(lease.project).own, use)
             changed[lease.project] = None

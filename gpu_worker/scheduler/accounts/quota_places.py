@@ -75,7 +75,7 @@ def _is_home(pools: Pools, accounts: Accounts, account: Account, shape: Shape, n
     if there.payer.project.id != payer.project.id or in_all + shape.cost > whole:
         return False
     hot = pools[name].hot_in_quota.get(payer.project.id, 0) if with_hot else 0
-    below = there.used_below(accounts.qos, accounts.qos[shape.qos].priority)
+    below = there.used_below(accounts.qos, accounts.qos[shape.qos].priority, may_borrow=True)
     return lacks_of_quota(there, shape.cost + hot, below=below) <= 0
 
 

@@ -89,6 +89,8 @@ def _relearn(
         took=was.took if was is not None else frozenset(),
         more_ms=held.more_ms if held.cell is not None and phase is Phase.BUSY else 0,
         used=was.used if was is not None and was.used else state.next_seq(),
+        is_kept=held.is_kept,
+        kept_since_ms=now_ms - held.held_ms if held.is_kept and phase is not Phase.GRANTED else None,
     )
     if phase is Phase.ENDING:
         state.add(lease, now_ms + state.settings.ask_again_ms)
@@ -113,4 +115,5 @@ def _place(state: State, now_ms: int, held: ReportedLease, was: Lease | None) ->
         return accounts.place_of(held.project, held.user)
     if was is not None and (was.cell, was.home) == (held.cell, held.project):
         return accounts.place_of(held.project, held.user, was.project)
-    return accounts.place_of(held.project, held.user, began_ms=now_ms - held.running_ms)
+    ran_ms = held.held_ms if held.is_kept else held.running_ms
+    return accounts.place_of(held.project, held.user, began_ms=now_ms - ran_ms)

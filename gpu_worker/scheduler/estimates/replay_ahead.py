@@ -172,6 +172,7 @@ class ReplayAhead:
             gpu_memory_bytes=lease.kind.memory_bytes,
             cpus=lease.cpus,
             memory_bytes=lease.memory_bytes,
+            is_kept=lease.is_kept,
         )
 
     # --- what the scheduler says

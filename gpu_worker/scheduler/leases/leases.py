@@ -58,6 +58,7 @@ class Request(msgspec.Struct):
     shared: int = 0  #: how often its cell was reclaimed for somebody's share
     standing: RequestStatus = RequestStatus.QUEUED
     hold: RequestHold | None = None  #: a person does not want it to start
+    is_kept: bool = False  #: asks for a place that is kept between cells
 
     def is_of(self, project: ProjectId, user: UserName) -> bool:
         """Whether this user of this project asks."""
@@ -100,11 +101,18 @@ class Lease(msgspec.Struct):
     is_pausing: bool = False  #: its agent was asked to pause the cell, and has not declined
     used: int = 0  #: sequence number of when it last became hot: the smallest is the least recently used
     more_ms: int = 0  #: what the cell that runs was given beside the walltime of the lease
+    is_kept: bool = False  #: its agent keeps the place between cells: all of them are one that goes on
+    kept_since_ms: int | None = None  #: when the first cell in a kept place began
+
+    @property
+    def began_ms(self) -> int:
+        """When the cell of a busy lease began; in a kept place the first one, which goes on with the next."""
+        return self.since_ms if self.kept_since_ms is None else self.kept_since_ms
 
     @property
     def cell_walltime_ms(self) -> int:
-        """How long the cell that runs may take; the next one has the walltime of the lease again."""
-        return self.walltime_ms + self.more_ms
+        """How long the cell that runs may take: the walltime, of which earlier ones have used some in a kept place."""
+        return max(0, self.walltime_ms - (self.since_ms - self.began_ms)) + self.more_ms
 
     def end_ms(self, alarm_ms: int) -> int:
         """When it is over at the latest, if the cell of a granted one begins by the alarm; 0 where it would go."""
@@ -143,6 +151,7 @@ def lease_of(
         kind=shape.wants.kind,
         age=Age(request.entry.key.due, request.entry.key.seq, request.shared),
         took=request.took,
+        is_kept=request.is_kept,
     )
 
 

@@ -61,7 +61,7 @@ REQUEST_MOVES: dict[RequestStatus, frozenset[RequestStatus]] = {
 
 LEASE_MOVES: dict[Phase, frozenset[Phase]] = {
     Phase.GRANTED: frozenset({Phase.BUSY, Phase.EVICTING, Phase.ENDED}),
-    Phase.BUSY: frozenset({Phase.HOT, Phase.RECLAIMING, Phase.ENDED}),
+    Phase.BUSY: frozenset({Phase.BUSY, Phase.HOT, Phase.RECLAIMING, Phase.ENDED}),  # the next cell of a kept place
     Phase.RECLAIMING: frozenset({Phase.EVICTING, Phase.ENDED}),
     Phase.HOT: frozenset({Phase.BUSY, Phase.EVICTING, Phase.ENDED}),
     Phase.EVICTING: frozenset({Phase.BUSY, Phase.ENDED}),

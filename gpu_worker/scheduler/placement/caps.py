@@ -10,6 +10,7 @@ from gpu_worker.scheduler.accounts.branches import lacks_of_quota, quota_sides
 from gpu_worker.scheduler.accounts.held_amounts import commits
 from gpu_worker.scheduler.accounts.parts import NO_PARTS
 from gpu_worker.scheduler.leases.leases import Lease, Request
+from gpu_worker.scheduler.leases.life import Phase
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.placement.ahead import Ahead
 from gpu_worker.scheduler.placement.lent import kept_by_lenders, lacks_of_lent
@@ -80,7 +81,8 @@ def make_room_in_limits(state: State, request: Request, ahead: Ahead, claims: Cl
 
 def _in_the_way_of_quota(state: State, account: Account, shape: Shape) -> list[LeaseId]:
     """List hot leases that keep what a request of a class that never borrows needs of a guarantee."""
-    accounts, below = state.accounts, account.used_below(state.qos, state.qos[shape.qos].priority)
+    accounts, priority = state.accounts, state.qos[shape.qos].priority
+    below = account.used_below(state.qos, priority, may_borrow=True)
     is_in_whole = lacks_of_quota(account, shape.cost, below=below, with_hot=True) <= 0
     if state.pools.quota_places(accounts, account, shape, is_in_whole=is_in_whole, with_hot=True):
         return []
@@ -90,28 +92,39 @@ def _in_the_way_of_quota(state: State, account: Account, shape: Shape) -> list[L
 def _full_quota(state: State, account: Account, shape: Shape) -> Full | None:
     """Say what running cells must leave of a guarantee for a class that never borrows; None where it has enough.
 
-    Nothing lacks, or less, where cells of other users of its project, or of projects beside it, are going for it. Those
-    of lower classes of its project borrow from then on, and leave nothing by going.
+    Nothing lacks, or less, where cells of other users of its project, or of projects beside it, are going for it, or of
+    a lower class that never borrows either. Those of lower classes of its project that may borrow do from then on, and
+    leave nothing by going.
     """
     accounts, priority = state.accounts, state.qos[shape.qos].priority
-    below = account.used_below(state.qos, priority)
+    below = account.used_below(state.qos, priority, may_borrow=True)
     is_in_whole = lacks_of_quota(account, shape.cost, below=below) <= 0
     if is_in_whole or state.pools.quota_places(accounts, account, shape, is_in_whole=False):
         return None
     side = min(quota_sides(account), key=lambda one: one.used - one.guaranteed)
     going = account.given_up_beside(state.qos, priority) + NO_PARTS.beside_side(account, side)
+    going += _going_below(state, account, priority)
     uses = state.coverage.uses_of(account) if side.is_members else state.coverage.uses_in(side.account)
     counted = (
         name
         for name in uses
-        if state.leases[name].project != account.project.id or not _is_below(state, state.leases[name], priority)
+        if state.leases[name].project != account.project.id or not _would_borrow(state, state.leases[name], priority)
     )
     return Full(frozenset(counted), side.used + shape.cost - below - going - side.guaranteed)
 
 
-def _is_below(state: State, lease: Lease, priority: int) -> bool:
-    """Whether a lease is of a class of service of lower priority than this."""
-    return lease.qos in state.qos and state.qos[lease.qos].priority < priority
+def _going_below(state: State, account: Account, priority: int) -> int:
+    """Sum up what cells of a project use that go, of classes below this priority that never borrow."""
+    leases = (state.leases[name] for name in state.coverage.uses_of(account))
+    going = (one for one in leases if one.phase is Phase.RECLAIMING and one.qos in state.qos)
+    classes = ((state.qos[one.qos], one.cost) for one in going)
+    return sum(cost for qos, cost in classes if qos.must_be_in_quota and qos.priority < priority)
+
+
+def _would_borrow(state: State, lease: Lease, priority: int) -> bool:
+    """Whether a lease is of a class of service of lower priority than this, which may borrow."""
+    qos = state.qos.get(lease.qos)
+    return qos is not None and qos.priority < priority and not qos.must_be_in_quota
 
 
 def _with_node(

@@ -70,7 +70,8 @@ def _is_in_quota(state: State, request: Request, pool: str) -> bool:
     if not qos.must_be_in_quota:
         return True
     account = state.accounts.of(request.project)
-    is_in_whole = lacks_of_quota(account, shape.cost, below=account.used_below(state.qos, qos.priority)) <= 0
+    below = account.used_below(state.qos, qos.priority, may_borrow=True)
+    is_in_whole = lacks_of_quota(account, shape.cost, below=below) <= 0
     return pool in state.pools.quota_places(state.accounts, account, shape, is_in_whole=is_in_whole)
 
 

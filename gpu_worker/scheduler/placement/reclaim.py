@@ -125,7 +125,7 @@ class VictimSelection:
             one.id
             for one in busy
             if state.qos[one.qos].preemption is not Preemption.NEVER
-            and one.since_ms + state.qos[one.qos].min_runtime_ms <= by_ms
+            and one.began_ms + state.qos[one.qos].min_runtime_ms <= by_ms
             and not state.coverage.is_in_quota(self._accounts, one)
         ]
         return self._by_node(names)
@@ -141,7 +141,7 @@ class VictimSelection:
             if lease.lane != lane or lease.phase not in (Phase.GRANTED, Phase.BUSY) or qos is None:
                 continue
             if qos.preemption is not Preemption.NEVER and self.right_to(lease) in (Right.GUARANTEE, Right.CLASS):
-                began_ms = lease.since_ms if lease.phase is Phase.BUSY else self._state.alarms.get(lease.id, 0)
+                began_ms = lease.began_ms if lease.phase is Phase.BUSY else self._state.alarms.get(lease.id, 0)
                 found[lease.id] = max(self._accounts.now_ms, began_ms + qos.min_runtime_ms) + qos.grace_ms
         return found
 
@@ -234,7 +234,7 @@ class VictimSelection:
             for one in spared(self._state):
                 self._spared_cache.setdefault((one.project, one.user), []).append(one)
         spares = self._spared_cache.get((lease.project, lease.user), ())
-        return any(one is lease or (one.since_ms > lease.since_ms and self._would_do(one)) for one in spares)
+        return any(one is lease or (one.began_ms > lease.began_ms and self._would_do(one)) for one in spares)
 
     def _would_do(self, lease: Lease) -> bool:
         """Whether a cell leaves enough for the request where it runs, beside those that go on there."""
@@ -293,7 +293,7 @@ class VictimSelection:
         is_elsewhere = not is_own and lease.pool not in self._pools
         is_covered = is_elsewhere and self._state.coverage.is_in_quota(self._accounts, lease)
         overshoot = 0 if is_own else max(0, account.guaranteed - (account.used - account.going) + lease.cost)
-        priority, lost_ms = self._state.qos[lease.qos].priority, (now_ms - lease.since_ms) * len(lease.slots)
+        priority, lost_ms = self._state.qos[lease.qos].priority, (now_ms - lease.began_ms) * len(lease.slots)
         is_spared = is_own is not self.displaces
         return Victim(is_spared, is_covered, overshoot, priority, lost_ms, lease.id, lease, right)
 

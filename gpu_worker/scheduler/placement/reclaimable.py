@@ -53,7 +53,7 @@ def reclaimable(state: State, lane: Lane) -> set[LeaseId]:
     if lane not in state.reclaimable:
         running = [lease for lease in state.leases.values() if lease.lane == lane and lease.phase is Phase.BUSY]
         from_ms = {
-            lease.id: lease.since_ms + qos.min_runtime_ms
+            lease.id: lease.began_ms + qos.min_runtime_ms
             for lease in running
             if (qos := state.qos.get(lease.qos)) is not None and qos.preemption is not Preemption.NEVER
         }
@@ -80,7 +80,7 @@ def spared(state: State) -> list[Lease]:
         if lease.phase is not Phase.BUSY:
             continue
         min_ms = state.qos[lease.qos].min_runtime_ms
-        from_ms = lease.since_ms + max(min_ms, min(_LONGEST_MS, min_ms << min(lease.age.shared, _MOST_TIMES)))
+        from_ms = lease.began_ms + max(min_ms, min(_LONGEST_MS, min_ms << min(lease.age.shared, _MOST_TIMES)))
         if from_ms > now_ms:
             state.wakeups.note(from_ms)
             found.append(lease)

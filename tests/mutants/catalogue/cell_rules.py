@@ -65,4 +65,28 @@ CELL_RULES = (
         "[one for (at, _), known in self.by_owner.items() if at == home for one in known.values()]",
         "what a user is allowed is for nobody else",
     ),
+    (
+        "end-of-an-allowance-unseen-by-the-timer",
+        "machine.py",
+        "Scheduler._next_change_ms",
+        "[state.accounts.turns_ms, state.accounts.allowances.next_ms, *state.alarms.values()]",
+        "[state.accounts.turns_ms, *state.alarms.values()]",
+        "what waits and needs what was granted is refused in the moment in which that is over",
+    ),
+    (
+        "last-of-several-allowances-counts",
+        "policy/allowances.py",
+        "Allowances.walltime_ms",
+        "max((one.walltime_ms for one in self._find(project, user)), default=0)",
+        "([one.walltime_ms for one in self._find(project, user)] or [0])[-1]",
+        "of several things that were granted the most counts, until its own end",
+    ),
+    (
+        "allowances-lift-no-user-limit",
+        "policy/allowances.py",
+        "Allowances.user_limit_milli",
+        "max(limit, self.gpus(project, user) * GPU_MILLI)",
+        "limit",
+        "what waits for the limit of its user starts when more is granted",
+    ),
 )

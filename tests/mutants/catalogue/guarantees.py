@@ -186,8 +186,8 @@ elif open_to_it is None:
         "last-begun-covered-first",
         "accounts/coverage.py",
         "Coverage._place",
-        "_Use(self._precedence(accounts, lease), lease.since_ms, seq, name, lease.cost)",
-        "_Use(self._precedence(accounts, lease), -lease.since_ms, seq, name, lease.cost)",
+        "_Use(self._precedence(accounts, lease), lease.began_ms, seq, name, lease.cost)",
+        "_Use(self._precedence(accounts, lease), -lease.began_ms, seq, name, lease.cost)",
         "a guarantee covers cells in the order in which they began",
     ),
     (
@@ -293,6 +293,22 @@ elif open_to_it is None:
         "side.used + (side.committed if with_hot else 0) + cost - below - side.guaranteed",
         "side.used + (side.committed if with_hot else 0) + cost - side.guaranteed",
         "who never borrows does not wait for lower classes of its own project: those borrow from then on",
+    ),
+    (
+        "lower-classes-borrow-that-never-do",
+        "accounts/account.py",
+        "Account.used_below",
+        "one is None or (may_borrow and one.must_be_in_quota)",
+        "one is None",
+        "of two classes that never borrow none does, whichever is the higher one",
+    ),
+    (
+        "what-never-borrows-is-not-given-back-for-a-guarantee",
+        "placement/caps.py",
+        "_would_borrow",
+        "qos is not None and qos.priority < priority and not qos.must_be_in_quota",
+        "qos is not None and qos.priority < priority",
+        "a class that never borrows takes back what a lower one that does not either has of the guarantee",
     ),
     (
         "own-users-part-counts-for-nothing",

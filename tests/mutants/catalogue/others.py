@@ -61,8 +61,8 @@ OTHERS = (
         "min-runtime-ignored",
         "placement/reclaimable.py",
         "reclaimable",
-        "lease.since_ms + qos.min_runtime_ms",
-        "lease.since_ms",
+        "lease.began_ms + qos.min_runtime_ms",
+        "lease.began_ms",
         "a cell that has just begun is not reclaimed",
     ),
     (
@@ -77,8 +77,8 @@ OTHERS = (
         "oldest-cell-goes",
         "placement/reclaim.py",
         "VictimSelection.victim",
-        "(now_ms - lease.since_ms) * len(lease.slots)",
-        "(lease.since_ms - now_ms) * len(lease.slots)",
+        "(now_ms - lease.began_ms) * len(lease.slots)",
+        "(lease.began_ms - now_ms) * len(lease.slots)",
         "the cell goes that loses least",
     ),
     (

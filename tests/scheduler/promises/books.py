@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
 from gpu_worker.scheduler import actions as act, events as ev
+from gpu_worker.scheduler.policy.allowances import Allowance
 from tests.scheduler.promises.tree import Side, Tree
 
 
@@ -37,6 +38,7 @@ class Tenancy:
     shared: int = 0  #: how often this cell went for somebody's share before
     is_requeued: bool = False  #: an admin wants its cell to run again
     more_ms: int = 0  #: an admin gave its cell
+    is_kept: bool = False  #: between its cells, too (`--keep`): they are one cell that goes on
     is_over: bool = False  #: for everybody but its node, which has not let go of the slots yet
 
     @property
@@ -97,6 +99,7 @@ class Books:
         self.ended: dict[RequestId, str] = {}  #: how each request ended
         self.has_gpus = False  #: whether any node ever showed one
         self.shared: dict[SessionId, tuple[int, int]] = {}  #: how often its cell went for a share, and when last
+        self.allowances: dict[tuple[str, str], dict[str, Allowance]] = {}  #: of users of projects, by name
         self._order = 0
         self._matching: dict[tuple[object, ...], bool] = {}  # whether such a slot serves such a request
         self._costs: dict[tuple[object, ...], int] = {}  # the most that such a request may cost
@@ -134,6 +137,8 @@ class Books:
                 self.put_first.add(event.request)
             case ev.UserBoosted():
                 self.boosts[event.project, event.user] = event.until_ms
+            case ev.AllowanceChanged():
+                self.allowances.setdefault((event.project, event.user), {})[event.name] = event.allowance
             case ev.CellRequeued():
                 known = self.leases.get(event.lease)
                 if known is not None and known.cell is not None and known.qos in self.tree.qos:
@@ -185,10 +190,18 @@ class Books:
             known.is_asked = False  # it answered that it does not leave
         if known.cell == event.cell:
             return
+        if self.is_going_on(event):  # what began with the first one goes on
+            known.cell, known.more_ms = event.cell, 0
+            return
         if known.has_begun:  # its first one began, for the order, when it was granted
             known.order = self._next_order(self.now_ms - event.running_ms)
         known.cell, known.began_ms = event.cell, self.now_ms - event.running_ms
         known.has_begun, known.is_requeued, known.more_ms = True, False, 0
+
+    def is_going_on(self, event: ev.CellStarted) -> bool:
+        """Whether this is a next cell in a place that is kept: nothing begins."""
+        known = self.leases.get(event.lease)
+        return known is not None and known.is_kept and known.cell is not None
 
     def _join(self, event: ev.AgentJoined) -> None:
         self._matching.clear()
@@ -201,14 +214,16 @@ class Books:
         self.has_gpus |= any(slot.kind != "cpu" for slot in event.slots)
         for held in event.held:
             was = before.get(held.lease)
-            order = self._next_order(self.now_ms - (held.held_ms if held.cell is None else held.running_ms))
+            is_whole = held.is_kept or held.cell is None
+            order = self._next_order(self.now_ms - (held.held_ms if is_whole else held.running_ms))
             is_new = was is not None and not was.has_begun and held.cell is None  # its first cell is yet to begin
             self.leases[held.lease] = Tenancy(
                 held.lease, held.session, held.user, held.project, held.qos, event.agent, held.slots,
                 self.cost(slots[name] for name in held.slots), held.cpus, held.memory_bytes, held.walltime_ms,
                 self.now_ms - held.held_ms, was.order if was is not None else order,
                 request=was.request if was is not None else None,
-                cell=held.cell, began_ms=self.now_ms - held.running_ms, has_begun=not is_new,
+                cell=held.cell, began_ms=self.now_ms - (held.held_ms if held.is_kept else held.running_ms),
+                has_begun=not is_new, is_kept=held.is_kept,
             )  # fmt: skip
 
     def _next_order(self, began_ms: int) -> tuple[int, int]:
@@ -225,6 +240,16 @@ class Books:
         """Whether an admin wants a user's requests before those of the project's others."""
         return self.boosts.get((project, user), 0) > self.now_ms
 
+    def allowed(self, project: str, user: str, what: str) -> int:
+        """Find the most that a user of a project was granted of something (a field of `Allowance`) and has now."""
+        granted = self.allowances.get((project, user), {}).values()
+        return max((getattr(one, what) for one in granted if one.until_ms > self.now_ms), default=0)
+
+    def user_limit(self, project: str, user: str) -> int | None:
+        """Find what a user never exceeds in a project, in thousandths of a GPU; None is no limit."""
+        limit = self.tree.projects[ProjectId(project)].user_limit_milli
+        return None if limit is None else max(limit, 1000 * self.allowed(project, user, "gpus"))
+
     # What was decided
 
     def grant(self, action: act.Grant) -> Tenancy | None:
@@ -239,7 +264,7 @@ class Books:
             action.lease, at.session, at.user, at.project, at.qos, action.agent, action.slots,
             self.cost(slots[name] for name in action.slots), at.cpus, at.memory_bytes, action.walltime_ms,
             self.now_ms, self._next_order(self.now_ms), request=action.request,
-            shared=self.shared.get(at.session, (0, 0))[0],
+            shared=self.shared.get(at.session, (0, 0))[0], is_kept=at.is_kept,
         )  # fmt: skip
         return lease
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from bulletin.ids import AgentId, CellId, LeaseId, RequestId, SessionId
 from gpu_worker.scheduler import actions as act, events as ev
 from gpu_worker.scheduler.machine import Scheduler
+from gpu_worker.scheduler.policy.allowances import Allowance
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.judge import Judge
 
@@ -23,6 +24,12 @@ class HeldLease:
     more_ms: int = 0  #: that an admin gave its cell
     has_begun: bool = False
     is_leaving: bool = False  #: it will be gone soon, and begins nothing
+    is_idle: bool = False  #: its place is kept, and no cell of the notebook runs: `cell` is the time between two
+
+    @property
+    def over_ms(self) -> int:
+        """When a place that is kept is over, whatever its notebook does."""
+        return self.granted_ms + self.grant.walltime_ms
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -141,19 +148,24 @@ class Driver:
 
     def _begin(self, kernel: Kernel, held: HeldLease) -> None:
         agent = self.agents[held.grant.agent]
-        if kernel.lease != (held.grant.agent, held.grant.lease) or held.is_leaving or held.cell is not None:
+        is_busy = held.cell is not None and not held.is_idle
+        if kernel.lease != (held.grant.agent, held.grant.lease) or held.is_leaving or is_busy:
             return
         if agent.held.get(held.grant.lease) is not held:
             return
         plan = kernel.opened.cells[kernel.index]
+        before, held.is_idle = held.cell, False
         held.cell = cell = CellId(f"{kernel.opened.session}/{kernel.index}/{kernel.tries}")
         held.began_ms, held.has_begun, held.more_ms = self.now_ms, True, 0
         self.later(self._end_ms(held, plan), lambda: self._end_in_time(kernel, held, cell, plan))
         self._say(agent, ev.CellStarted(held.grant.lease, cell))
+        if before is not None:
+            self._say(agent, ev.CellEnded(held.grant.lease, before))
 
     @staticmethod
     def _end_ms(held: HeldLease, plan: hi.CellPlan) -> int:
-        return held.began_ms + min(plan.run_ms, held.grant.walltime_ms + held.more_ms)
+        longest_ms = held.over_ms - held.began_ms if held.opened.keep_ms else held.grant.walltime_ms
+        return held.began_ms + min(plan.run_ms, max(1, longest_ms) + held.more_ms)
 
     def _end_in_time(self, kernel: Kernel, held: HeldLease, cell: CellId, plan: hi.CellPlan) -> None:
         end_ms = self._end_ms(held, plan)
@@ -167,11 +179,26 @@ class Driver:
         if held.cell != cell or agent.held.get(held.grant.lease) is not held:
             return
         held.cell = None
+        is_over = held.opened.keep_ms > 0 and self.now_ms >= held.over_ms
+        if held.opened.keep_ms and not is_over and not held.is_leaving:
+            self._keep(held, cell)
         self._say(agent, ev.CellEnded(held.grant.lease, cell))
         if kernel.lease == (held.grant.agent, held.grant.lease):
             self._next_cell(kernel)
-        if held.is_leaving:
+        if held.is_leaving or is_over:
             self._leave(held, "ended")
+
+    def _keep(self, held: HeldLease, before: CellId) -> None:
+        """Keep a place until the next cell, or until it is given up: to the pool that time is a cell, too."""
+        held.cell, held.is_idle, held.began_ms, held.more_ms = CellId(f"{before}/kept"), True, self.now_ms, 0
+        kept = held.cell
+
+        def give_up() -> None:
+            if held.cell == kept and not held.is_leaving:
+                self._leave(held, "kept")
+
+        self.later(min(held.over_ms, self.now_ms + held.opened.keep_ms), give_up)
+        self._say(self.agents[held.grant.agent], ev.CellStarted(held.grant.lease, kept))
 
     def _say(self, agent: Agent, event: ev.Event) -> None:
         if agent.is_heard:
@@ -213,7 +240,7 @@ class Driver:
 
     def _reclaim(self, agent: Agent, held: HeldLease, grace_ms: int) -> None:
         held.is_leaving = True
-        if held.cell is None:
+        if held.cell is None or held.is_idle:
             self._leave(held, "reclaimed")
             return
         if self.draw(99, "early", held.grant.lease) < self.history.delays.early_percent:
@@ -237,12 +264,14 @@ class Driver:
             if agent.held.get(lease) is not held:
                 return
             del agent.held[lease]
+            if held.is_idle and held.cell is not None:  # its process is gone: that time is over
+                self._say(agent, ev.CellEnded(lease, held.cell))
             if self.draw(99, "lost", lease) >= self.history.delays.lost_percent:
                 self._say(agent, ev.LeaseEnded(lease))
             kernel = self.kernels[held.opened.session]
             if kernel.lease == (held.grant.agent, lease):
                 kernel.lease = None
-                if how == "reclaimed" or (how == "evicted" and not held.has_begun):
+                if (how == "reclaimed" and not held.is_idle) or (how == "evicted" and not held.has_begun):
                     self._ask_after(kernel, "again")
 
         self.later(self.now_ms + self.draw(self.history.delays.evict_ms, how, lease), free)
@@ -254,7 +283,7 @@ class Driver:
                 agent = self.agents[kernel.lease[0]]
                 held = agent.held.get(action.lease)
                 kernel.lease = None
-                if held is None or held.cell is not None or not held.has_begun:
+                if held is None or (held.cell is not None and not held.is_idle) or not held.has_begun:
                     self._ask_after(kernel, "lost")
 
     # Kernels
@@ -286,7 +315,7 @@ class Driver:
         if kernel.lease is not None:
             agent = self.agents[kernel.lease[0]]
             held = agent.held.get(kernel.lease[1])
-            if held is not None and held.cell is None and not held.is_leaving:
+            if held is not None and (held.cell is None or held.is_idle) and not held.is_leaving:
                 self._leave(held, "closed")
 
     def _want(self, kernel: Kernel) -> None:
@@ -304,7 +333,7 @@ class Driver:
         name = f"{at.session}/{kernel.index}/{kernel.tries}"
         kernel.request = request = ev.RequestSubmitted(
             RequestId(f"{name}/r"), LeaseId(f"{name}/l"), at.session, at.user, at.project, at.qos, at.gpus,
-            at.walltime_ms, at.gpu_type, at.gpu_memory_bytes, at.cpus, at.memory_bytes,
+            at.walltime_ms, at.gpu_type, at.gpu_memory_bytes, at.cpus, at.memory_bytes, at.keep_ms > 0,
         )  # fmt: skip
         if at.patience_ms is not None:
             self.later(self.now_ms + at.patience_ms, lambda: self._give_up(kernel, request))
@@ -351,6 +380,9 @@ class Driver:
                     self._give_up(known, known.request)
             case hi.PlansDrain():
                 self.tell(ev.DrainPlanned(what.agent, self.now_ms + self.ahead_ms + what.in_ms))
+            case hi.Allows():
+                terms = Allowance(self.now_ms + self.ahead_ms + what.for_ms, what.walltime_ms, what.gpus)
+                self.tell(ev.AllowanceChanged(what.name, what.project, what.user, terms))
             case hi.ByHand():
                 self._change_by_hand(what)
             case hi.TicksEarly():
@@ -387,9 +419,10 @@ class Driver:
             self.tell(ev.CellRequeued(lease))
             return
         held = self.agents[agent].held.get(lease)
-        if held is None or held.cell is None or held.is_leaving:
+        if held is None or held.cell is None or held.is_leaving or held.is_idle:
             return
-        if self.now_ms < held.began_ms + held.grant.walltime_ms + held.more_ms:
+        over_ms = held.over_ms if held.opened.keep_ms else held.began_ms + held.grant.walltime_ms
+        if self.now_ms < over_ms + held.more_ms:
             self.tell(ev.CellExtended(lease, held.cell, 600_000))
             known = self.scheduler.state.leases.get(lease)
             held.more_ms = held.more_ms if known is None else known.more_ms
@@ -403,7 +436,8 @@ class Driver:
             ev.ReportedLease(
                 lease, at.opened.session, at.opened.user, at.opened.project, at.opened.qos, at.grant.slots, at.cell,
                 at.grant.walltime_ms, self.now_ms - at.began_ms if at.cell else 0, self.now_ms - at.granted_ms,
-                at.opened.cpus, at.opened.memory_bytes, at.more_ms if at.cell else 0,
+                at.opened.cpus, at.opened.memory_bytes, more_ms=at.more_ms if at.cell else 0,
+                is_kept=at.opened.keep_ms > 0,
             )
             for lease, at in agent.held.items()
         )  # fmt: skip

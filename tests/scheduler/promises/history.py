@@ -35,6 +35,7 @@ class Opens(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     memory_bytes: int = 0
     patience_ms: int | None = None  #: after so long it withdraws its request
     closes_ms: int | None = None  #: so long after its last cell it lets go of its GPU; None is never
+    keep_ms: int = 0  #: for so long after a cell its GPU is kept for it (`--keep`)
 
 
 class Joins(msgspec.Struct, frozen=True, tag=True):
@@ -96,6 +97,17 @@ class ByHand(msgspec.Struct, frozen=True, tag=True):
     what: Literal["hold", "release", "put-first", "requeue", "extend", "boost"]
 
 
+class Allows(msgspec.Struct, frozen=True, tag=True):
+    """What somebody asked for is granted for so long, or ends: then that is 0."""
+
+    name: str
+    project: ProjectId
+    user: UserName
+    for_ms: int
+    walltime_ms: int = 0
+    gpus: int = 0
+
+
 class PlansDrain(msgspec.Struct, frozen=True, tag=True):
     """An admin wants a node empty from a time on."""
 
@@ -118,6 +130,7 @@ Happening = (
     | AsksAgain
     | GivesUp
     | ByHand
+    | Allows
     | PlansDrain
     | TicksEarly
 )

@@ -82,6 +82,7 @@ class Judge:
         self.books.now_ms = now_ms
         self.tenants.foresee(event, self._view())
         budgets = budgets_of(self.books.tree)
+        goes_on = isinstance(event, ev.CellStarted) and self.books.is_going_on(event)
         self.books.note(event, now_ms)
         self._restart_after(event, now_ms)
         if isinstance(event, ev.SettingsChanged) and budgets_of(self.books.tree) != budgets:
@@ -92,7 +93,7 @@ class Judge:
         view = self._view()
         for rule in self.rules:
             rule.event(event, view)
-        if isinstance(event, ev.CellStarted) and event.lease in self.books.leases:
+        if isinstance(event, ev.CellStarted) and event.lease in self.books.leases and not goes_on:
             self._note_begin(event.lease)
         for action in actions:
             for rule in self.rules:

@@ -61,10 +61,12 @@ def is_beyond_rules(view: "View", lease: "Tenancy") -> bool:
         return False
     own, longest_ms = tree.rule_of_cells(lease.project, "qos"), tree.rule_of_cells(lease.project, "walltime_ms")
     most = [tree.rule_of_cells(lease.project, "gpus_per_cell"), qos.gpus_per_cell] if lease.cost else []
+    allowed = view.books.allowed(lease.project, lease.user, "gpus")
+    allowed_ms = view.books.allowed(lease.project, lease.user, "walltime_ms")
     return (
         (own is not None and lease.qos not in own)
-        or any(one is not None and len(lease.slots) > one for one in most)
-        or any(one is not None and lease.walltime_ms > one for one in (longest_ms, qos.walltime_ms))
+        or any(one is not None and len(lease.slots) > max(one, allowed) for one in most)
+        or any(one is not None and lease.walltime_ms > max(one, allowed_ms) for one in (longest_ms, qos.walltime_ms))
     )
 
 

@@ -82,9 +82,23 @@ def is_limit_wanted(view: View, request: Waiting) -> bool:
         ):
             return True
         is_inside = other is not request and not limited.isdisjoint(view.tree.chain(other.event.project))
-        if is_inside and (is_room_made or _is_late(view, other)):
+        if is_inside and (is_room_made or _is_late(view, other) or _is_freed_elsewhere(view, request, other)):
             return True
     return False
+
+
+def _is_freed_elsewhere(view: View, request: Waiting, other: Waiting) -> bool:
+    """Whether a hot session leaves for another one, who has nothing free, and a limit of both has room for one."""
+    leaving = [lease for lease in view.books.leases.values() if lease.is_asked and lease.is_hot]
+    slots = [view.books.machines[lease.agent].slots.get(name) for lease in leaving for name in lease.slots]
+    if not any(slot is not None and view.books.matches(other.event, slot) for slot in slots):
+        return False
+    if any(view.place(other, machine, (), None) is not None for machine in view.machines()):
+        return False
+    both = view.books.most_cost(request.event) + view.books.most_cost(other.event)
+    shared = set(view.tree.chain(request.event.project)) & set(view.tree.chain(other.event.project))
+    limits = ((side, view.tree.limit(side, view.guaranteed)) for side in shared)
+    return any(limit is not None and view.used.get(side, 0) + both > limit for side, limit in limits)
 
 
 def is_behind_late(view: View, request: Waiting) -> bool:

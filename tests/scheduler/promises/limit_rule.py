@@ -1,6 +1,6 @@
 """Promises 3, 8, 9 and 10: who never borrows never does; limits, budgets and what a lending limit keeps hold."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from gpu_worker.scheduler import actions as act, events as ev
 from gpu_worker.scheduler.policy.projects import show_gpus
@@ -27,7 +27,8 @@ class LimitRule(Rule):
         if not isinstance(action, act.Grant) or action.request not in view.books.waiting:
             return
         request = view.books.waiting[action.request]
-        self._judge_cell(action, request, view)
+        for what, facts in _beyond_rules(request, view):
+            self.report(8, what, f"{request} is granted {facts}")
         machine = view.books.machines[action.agent]
         cost = view.books.cost(machine.slots[name] for name in action.slots if name in machine.slots)
         covers = view.covered(request)
@@ -36,21 +37,6 @@ class LimitRule(Rule):
             room = room_for(view, request.event.project, covers, soon=True)
             facts = f"{request} leaves {show_gpus(max(0, room - cost))} of {show_gpus(kept)} that are kept"
             self.report(10, "somebody borrows what a lending limit keeps", facts)
-
-    def _judge_cell(self, grant: act.Grant, request: Waiting, view: View) -> None:
-        """Judge whether the project, and the class of service, let one cell have this."""
-        at, tree = request.event, view.tree
-        own, qos = tree.rule_of_cells(at.project, "qos"), tree.qos.get(at.qos)
-        if own is not None and at.qos not in own:
-            self.report(
-                8, "a class of service that its project may not use", f"{request} is granted, and may use {own}"
-            )
-        for most in (tree.rule_of_cells(at.project, "gpus_per_cell"), qos.gpus_per_cell if qos else None):
-            if most is not None and at.gpus > most:
-                self.report(8, "more GPUs than a cell may have", f"{request} is granted {len(grant.slots)} of {most}")
-        longest_ms = tree.rule_of_cells(at.project, "walltime_ms")
-        if longest_ms is not None and grant.walltime_ms > longest_ms:
-            self.report(8, "longer than a cell may run", f"{request} is granted {grant.walltime_ms} of {longest_ms} ms")
 
     def granted(self, lease: Tenancy, view: View) -> None:
         """Judge how things stand after a grant."""
@@ -74,7 +60,8 @@ class LimitRule(Rule):
                 facts = f"{side} has {show_gpus(total)} of {show_gpus(limit)}, hot ones included, with {lease}"
                 self.report(8, "a limit is exceeded", facts)
             theirs = sum(other.cost for other in inside if (other.user, other.project) == (lease.user, side.project))
-            if project.user_limit_milli is not None and theirs > project.user_limit_milli:
+            most = books.user_limit(side.project, lease.user)
+            if most is not None and theirs > most:
                 self.report(8, "a user limit is exceeded", f"{lease.user} has {show_gpus(theirs)} in {side}")
         self._judge_quota(lease, view)
 
@@ -108,6 +95,10 @@ class LimitRule(Rule):
 
     def step(self, event: ev.Event, actions: Sequence[act.Action], view: View) -> None:
         """Judge budgets, and remember whose session is hot and was not asked to leave."""
+        for request in view.books.waiting.values() if view.books.allowances else ():
+            if (request.event.project, request.event.user) in view.books.allowances:
+                for _, facts in _beyond_rules(request, view):
+                    self.report(8, "what was granted is over, and who needs it waits", f"{request}, {facts}")
         self._hot = {lease.lease for lease in view.books.leases.values() if lease.is_hot and not lease.is_asked}
         if not self.trusts_budgets:
             return
@@ -116,3 +107,22 @@ class LimitRule(Rule):
             if over > self.budgets.starts[name]:
                 hours = f"{self.budgets.spent[name] / 3.6e9:.3f} of {budget.gpu_ms / 3.6e6:.3f} GPU-hours"
                 self.report(9, "a budget is overspent", f"{Side(name)} has spent {hours} this {budget.period}")
+
+
+def _beyond_rules(request: Waiting, view: View) -> Iterator[tuple[str, str]]:
+    """List what its project, its class of service, and what its user was granted do not let one cell have."""
+    at, tree = request.event, view.tree
+    own, qos = tree.rule_of_cells(at.project, "qos"), tree.qos.get(at.qos)
+    if own is not None and at.qos not in own:
+        yield "a class of service that its project may not use", f"and may use {own}"
+    allowed = view.books.allowed(at.project, at.user, "gpus")
+    for most in (tree.rule_of_cells(at.project, "gpus_per_cell"), qos.gpus_per_cell if qos else None):
+        if most is not None and at.gpus > max(most, allowed):
+            yield "more GPUs than a cell may have", f"{at.gpus} of {most}, and {allowed} are allowed"
+    allowed_ms = view.books.allowed(at.project, at.user, "walltime_ms")
+    for longest_ms in (tree.rule_of_cells(at.project, "walltime_ms"), qos.walltime_ms if qos else None):
+        if longest_ms is not None and request.walltime_ms > max(longest_ms, allowed_ms):
+            yield (
+                "longer than a cell may run",
+                f"{request.walltime_ms} of {longest_ms} ms, and {allowed_ms} are allowed",
+            )

@@ -23,6 +23,8 @@ BY_HAND = 100_000
 DRAINS = 200_000
 #: From this one on most pools have GPUs of several types, and some nodes have both.
 MIXED = 300_000
+#: From this one on notebooks keep places, and users are granted more than their rules give.
+KEPT = 1_000_000
 
 
 def random_history(seed: int) -> hi.History:
@@ -59,6 +61,10 @@ class _Author:
             happenings += self._by_hand()
         if self.seed >= DRAINS:
             happenings += self._drains(joins)
+        if self.seed >= KEPT:
+            settings = self._with_rules(settings)
+            happenings = [self._with_keep(settings, at) for at in happenings]
+            happenings += self._allowances(settings, happenings)
         happenings.sort(key=lambda at: at.ms)
         return hi.History(
             seed=self.seed,
@@ -68,6 +74,80 @@ class _Author:
             delays=self._delays(),
             happenings=tuple(happenings),
         )
+
+    def _with_rules(self, settings: SchedulerSettings) -> SchedulerSettings:
+        """Draw rules for single cells, from which somebody may be excepted, and classes that keep places."""
+        draw = self.random
+        projects = [
+            msgspec.structs.replace(
+                project,
+                gpus_per_cell=draw.choice((None, None, None, 1, 2)),
+                walltime_ms=draw.choice((None, None, None, 10 * MINUTE_MS, HOUR_MS)),
+            )
+            for project in settings.projects
+        ]
+        changed = []
+        for qos in settings.qos:
+            never_borrows = qos.must_be_in_quota or draw.random() < 0.15
+            preemption = draw.choice((qos.preemption, Preemption.REQUEUE)) if never_borrows else qos.preemption
+            walltime_ms = draw.choice((qos.walltime_ms, 10 * MINUTE_MS, 30 * MINUTE_MS)) if never_borrows else None
+            changed.append(
+                msgspec.structs.replace(
+                    qos,
+                    must_be_in_quota=never_borrows,
+                    preemption=preemption,
+                    walltime_ms=walltime_ms or qos.walltime_ms,
+                    gpus_per_cell=draw.choice((None, None, None, 1)),
+                )
+            )
+        return msgspec.structs.replace(settings, projects=tuple(projects), qos=tuple(changed))
+
+    def _with_keep(self, settings: SchedulerSettings, at: hi.At) -> hi.At:
+        """Draw whether a notebook keeps its place: only in a class that never borrows."""
+        draw = self.random
+        if isinstance(at.what, hi.Changes):
+            return msgspec.structs.replace(at, what=hi.Changes(self._with_rules(at.what.settings)))
+        if not isinstance(at.what, hi.Opens):
+            return at
+        opened = at.what
+        firm = [one.name for one in settings.qos if one.must_be_in_quota]
+        if firm and draw.random() < 0.5:
+            opened = msgspec.structs.replace(opened, qos=draw.choice(firm))
+        if opened.qos in firm and draw.random() < 0.8:
+            keep_ms = draw.choice((20_000, MINUTE_MS, 5 * MINUTE_MS, 20 * MINUTE_MS))
+            opened = msgspec.structs.replace(opened, keep_ms=keep_ms, closes_ms=draw.choice((None, 0, 600_000)))
+        return msgspec.structs.replace(at, what=opened)
+
+    def _allowances(self, settings: SchedulerSettings, happenings: Sequence[hi.At]) -> list[hi.At]:
+        """Draw who is granted more, for how long, and who asks for it."""
+        draw = self.random
+        found: list[hi.At] = []
+        everybody = [(at, at.what) for at in happenings if isinstance(at.what, hi.Opens)]
+        for number in range(draw.choice((0, 1, 3, 6))):
+            at, opened = draw.choice(everybody)
+            walltime_ms, gpus = draw.choice(((4 * HOUR_MS, 0), (0, 2), (0, 4), (4 * HOUR_MS, 2)))
+            for_ms, name = draw.choice((MINUTE_MS, 10 * MINUTE_MS, HOUR_MS, DAY_MS)), f"a{number}"
+            begin_ms = max(0, at.ms + draw.choice((-1000, -1000, 1000, 60_000)))
+            granted = hi.Allows(name, opened.project, opened.user, for_ms, walltime_ms, gpus)
+            found.append(hi.At(begin_ms, granted))
+            if draw.random() < 0.3:  # it is taken back, or said anew
+                found.append(
+                    hi.At(
+                        begin_ms + draw.choice((20_000, 300_000)),
+                        msgspec.structs.replace(granted, for_ms=draw.choice((0, HOUR_MS))),
+                    )
+                )
+            asks = msgspec.structs.replace(
+                opened,
+                session=SessionId(f"more{number}"),
+                qos=draw.choice([one.name for one in settings.qos]),
+                gpus=draw.choice((1, max(1, gpus))),
+                walltime_ms=draw.choice((None, walltime_ms or None, 3 * HOUR_MS)),
+            )
+            firm = any(one.name == asks.qos and one.must_be_in_quota for one in settings.qos)
+            asks = msgspec.structs.replace(asks, keep_ms=asks.keep_ms if firm else 0)
+            found.append(hi.At(begin_ms + draw.choice((1, 1000, 30_000, 300_000)), asks))
+        return found
 
     def _moment(self) -> int:
         return self.random.randrange(self.until_ms)

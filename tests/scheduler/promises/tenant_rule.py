@@ -82,7 +82,8 @@ class TenantRule(Rule):
             self.report(15, "a refusal without a reason", f"{request}: {action.reason}")
         wrong = None
         at, qos = request.event, view.tree.qos.get(request.event.qos)
-        cost = books.most_cost(at)
+        cost, allowed = books.most_cost(at), books.allowed(at.project, at.user, "gpus")
+        allowed_ms = books.allowed(at.project, at.user, "walltime_ms")
 
         def own(field: str) -> Any:
             return view.tree.rule_of_cells(at.project, field)
@@ -92,14 +93,14 @@ class TenantRule(Rule):
                 every = [machine for machine in books.machines.values() if machine.is_connected]
                 if any(_could_hold(view, request.event, machine.agent) for machine in every):
                     wrong = "a node could hold it"
-            case act.WalltimeTooLong() if qos is not None and request.walltime_ms <= qos.walltime_ms:
+            case act.WalltimeTooLong() if qos is not None and request.walltime_ms <= max(qos.walltime_ms, allowed_ms):
                 wrong = "its class gives as much"
-            case act.TooLongForProject() if request.walltime_ms <= (own("walltime_ms") or 0):
+            case act.TooLongForProject() if request.walltime_ms <= max(own("walltime_ms") or 0, allowed_ms):
                 wrong = "its project allows as much"
             case act.QoSNotAllowed() if own("qos") is None or at.qos in own("qos"):
                 wrong = "its project may use it"
             case act.TooManyPerCell() if books.number(at) <= min(
-                one or at.gpus for one in (own("gpus_per_cell"), qos and qos.gpus_per_cell)
+                max(one, allowed) if one else at.gpus for one in (own("gpus_per_cell"), qos and qos.gpus_per_cell)
             ):
                 wrong = "a cell may have as many"
             case act.UnknownQoS() if qos is not None:

@@ -6,7 +6,7 @@ import pytest
 from gpu_worker.scheduler.events import LeaseEnded
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.crowds import SOON_S
-from tests.scheduler.promises.seen import HOUR_S, Seen, at, nodes
+from tests.scheduler.promises.seen import HOUR_S, Seen, at, nodes, see
 from tests.scheduler.promises.stories import BATCH_S, LONG, POOL, ask, join, left, look, places, quotas, waits
 
 OWNER = POOL + "[projects.lab]\nnode_pools = { h100 = 4 }\n"
@@ -245,3 +245,20 @@ def test_a_hot_session_elsewhere_holds_its_part_of_what_is_guaranteed_there_unti
     )  # fmt: skip
     left_at = next(when for when, event, _ in seen.log if isinstance(event, LeaseEnded))
     assert 100 < left_at == seen.granted("r-next0")
+
+
+@pytest.mark.parametrize(("guaranteed", "number", "gpus"), [(1, 1, 1), (2, 1, 1), (2, 1, 2), (2, 2, 1), (4, 3, 1)])
+def test_a_lower_class_that_does_not_either_gives_back_what_a_higher_one_needs(
+    guaranteed: int, number: int, gpus: int
+) -> None:
+    """It cannot borrow from then on, so it leaves: the project never uses more than it is guaranteed."""
+    calm = '[qos.calm]\npriority = 50\nwalltime = "1 h"\nmust_be_in_quota = true\n'
+    seen = see(
+        quotas(calm + f"[projects.lab]\nguaranteed = {guaranteed}\n[projects.guests]\n"), nodes(1, 6),
+        ask(1, guaranteed, "lab", 3000, qos="calm", name="calm"),
+        ask(600, number, "lab", 600, qos="reserved", gpus=gpus, name="high"),
+        last=HOUR_S,
+    )  # fmt: skip
+    assert seen.most_at_once("lab") == guaranteed
+    assert waits(seen, "high")[-1] <= SOON_S
+    assert left(seen, "calm") == number * gpus

@@ -61,7 +61,7 @@ class View:
         return covered_by(self.tree, request.event.project, self.books.most_cost(request.event), used, self.guaranteed)
 
     def _covered_without_lower(self, request: Waiting) -> Side | None:
-        """Find what would cover a request if cells of lower classes of its project borrowed."""
+        """Find what would cover a request if cells of lower classes of its project borrowed, or were given back."""
         used, priority = dict(self.used), self.tree.qos[request.event.qos].priority
         for lease in self.books.leases.values():
             qos = self.tree.qos.get(lease.qos)
@@ -146,7 +146,8 @@ class View:
             if surely and side.project != at.project:
                 continue
             theirs = self._use_of_own(at.user, side.project) if surely else self.user_use(at.user, side.project)
-            if project.user_limit_milli is not None and theirs + cost > project.user_limit_milli:
+            most = self.books.user_limit(side.project, at.user)
+            if most is not None and theirs + cost > most:
                 return f"the user limit of {side.project!r}"
         inside = {side.project for side in self.tree.chain(at.project)}
         for name in () if surely else budgets_of(self.tree):
@@ -209,7 +210,8 @@ class View:
             for side in self.tree.chain(at.project) if cost else ():
                 limit = self.tree.limit(side, self.guaranteed)
                 project = self.tree.projects.get(side.project)
-                theirs = None if project is None or side.own_users else project.user_limit_milli
+                is_whole = project is not None and not side.own_users
+                theirs = self.books.user_limit(side.project, at.user) if is_whole else None
                 others = users.get((at.user, side.project), 0)
                 fits &= limit is None or used.get(side, 0) + cost <= limit
                 fits &= theirs is None or self.user_use(at.user, side.project) + others + cost <= theirs

@@ -154,3 +154,12 @@ def test_what_an_admin_gives_a_place_counts_once_and_after_the_next_cell_too(tmp
             assert watch.extend(structs.replace(more, cell=watched.told[-1].cell)) is None, "it is too late"
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("keep_ms", [0, HOUR_MS])
+def test_a_broker_that_is_started_again_is_told_whether_a_place_is_kept(tmp_path: Path, keep_ms: int) -> None:
+    async def main() -> None:
+        async with agent_parts(tmp_path) as agent:
+            assert agent.session("l1", keep_ms=keep_ms).held_lease().is_kept is (keep_ms > 0)
+
+    asyncio.run(main())

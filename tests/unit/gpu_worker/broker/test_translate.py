@@ -4,10 +4,11 @@ import asyncio
 
 import pytest
 
-from bulletin.ids import KernelId, RequestId, SessionId, UserName
+from bulletin.ids import KernelId, LeaseId, ProjectId, RequestId, SessionId, UserName
 from bulletin.wire import messages as wire
 from gpu_worker.broker.active_lease import PendingRequest
 from gpu_worker.broker.identity import Person
+from gpu_worker.broker.translate import submitted
 from tests.unit.gpu_worker.broker.broker_parts import ANN, BrokerParts
 
 
@@ -35,3 +36,10 @@ def test_who_is_refused_is_told_to_choose_another_project_only_if_they_have_one(
     ((_, refused),) = broker.to_sessions
     assert isinstance(refused, wire.Refusal)
     assert refused.sentence == f"6 GPUs were asked for, and project 'school' may use 4 GPUs at most. {advice}"
+
+
+@pytest.mark.parametrize("keep_ms", [0, 60_000])
+def test_the_scheduler_knows_of_a_request_whether_its_place_is_to_be_kept(keep_ms: int) -> None:
+    asked = wire.Submit(request=RequestId("r"), keep_ms=keep_ms)
+    names = RequestId("r"), LeaseId("l"), SessionId("s"), UserName("ann"), ProjectId("lab")
+    assert submitted(asked, *names).is_kept is (keep_ms > 0)
