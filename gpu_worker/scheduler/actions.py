@@ -23,19 +23,21 @@ class UnknownQoS(msgspec.Struct, frozen=True, tag=True):
         return f"there is no QoS {self.qos!r} in this pool. Choose {_one_of(self.known)} with --qos."
 
 
-class WalltimeTooLong(msgspec.Struct, frozen=True, tag=True):
-    """The cell asked for more time than its QoS gives."""
+class WalltimeTooLong(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+    """The cell asked for more time than its QoS gives, or an allowance of its user."""
 
     qos: str
     walltime_ms: int
     limit_ms: int
+    is_allowance: bool = False  #: whether the limit is what the user was granted
 
     def __str__(self) -> str:
         asked, limit = show_duration(self.walltime_ms), show_duration(self.limit_ms)
         if asked == limit:  # "30 min is more than 30 min" helps nobody
             asked, limit = f"{self.walltime_ms} ms", f"{self.limit_ms} ms"
+        whose = "you were granted" if self.is_allowance else f"QoS {self.qos!r} gives"
         return (
-            f"a walltime of {asked} is more than the {limit} that QoS {self.qos!r} gives. "
+            f"a walltime of {asked} is more than the {limit} that {whose}. "
             "Ask for less with --time, or choose another QoS with --qos."
         )
 
@@ -68,24 +70,27 @@ class QoSNotAllowed(RefusedByProject, frozen=True, tag=True):
         )
 
 
-class TooLongForProject(RefusedByProject, frozen=True, tag=True):
-    """The cell asked for more time than cells of the project may run."""
+class TooLongForProject(RefusedByProject, frozen=True, tag=True, omit_defaults=True):
+    """The cell asked for more time than cells of the project may run, or an allowance of its user gives there."""
 
     project: ProjectId
     walltime_ms: int
     limit_ms: int
+    is_allowance: bool = False
 
     def _words(self, *, has_other_projects: bool) -> str:
         asked, limit = show_duration(self.walltime_ms), show_duration(self.limit_ms)
         if asked == limit:
             asked, limit = f"{self.walltime_ms} ms", f"{self.limit_ms} ms"
+        there = f"project {self.project!r}"
+        whose = f"you were granted in {there}" if self.is_allowance else f"a cell of {there} may run"
         return (
-            f"a walltime of {asked} is more than the {limit} that a cell of project {self.project!r} may run. "
+            f"a walltime of {asked} is more than the {limit} that {whose}. "
             f"Ask for less with --time{_OR_OTHER if has_other_projects else ''}."
         )
 
 
-class TooManyPerCell(RefusedByProject, frozen=True, tag=True):
+class TooManyPerCell(RefusedByProject, frozen=True, tag=True, omit_defaults=True):
     """One cell of the project, or of the class of service, may not have as many GPUs."""
 
     gpus: int
@@ -93,6 +98,7 @@ class TooManyPerCell(RefusedByProject, frozen=True, tag=True):
     project: ProjectId | None  #: whose rule it is; None is the class of service's
     qos: str
     on_cpu: bool
+    is_allowance: bool = False
 
     def _words(self, *, has_other_projects: bool) -> str:
         asked, limit = count(self.gpus, on_cpu=self.on_cpu), count(self.limit, on_cpu=self.on_cpu)
@@ -100,8 +106,9 @@ class TooManyPerCell(RefusedByProject, frozen=True, tag=True):
         if self.project is None:
             whose, other = f"QoS {self.qos!r}", ", or choose another QoS with --qos"
         were = "was" if self.gpus == 1 else "were"
+        may = f"you were granted {limit}" if self.is_allowance else f"one cell in {whose} may have {limit}"
         return (
-            f"{asked} {were} asked for, and one cell in {whose} may have {limit}. Ask for {self.limit}"
+            f"{asked} {were} asked for, and {may}. Ask for {self.limit}"
             f"{' or fewer' if self.limit > 1 else ''} with --gpus{other}."
         )
 
@@ -161,7 +168,7 @@ class TooLarge(msgspec.Struct, frozen=True, tag=True):
         )
 
 
-class OverLimit(RefusedByProject, frozen=True, tag=True):
+class OverLimit(RefusedByProject, frozen=True, tag=True, omit_defaults=True):
     """More than the project, one that it is in, or one of its users may ever use."""
 
     project: ProjectId
@@ -169,6 +176,7 @@ class OverLimit(RefusedByProject, frozen=True, tag=True):
     limit_milli: int
     of_user: bool
     on_cpu: bool | None  #: None where the pool has shown no slot yet
+    is_allowance: bool = False
 
     def _words(self, *, has_other_projects: bool) -> str:
         limit = show_gpus(self.limit_milli, on_cpu=self.on_cpu)
@@ -179,7 +187,8 @@ class OverLimit(RefusedByProject, frozen=True, tag=True):
             advice = "Choose another project with --project."
         else:
             advice = "It is your only project: ask an admin of the pool for a higher limit."
-        return f"{_asked(self.cost_milli, on_cpu=self.on_cpu)}, and {whose} may use {limit} at most. {advice}"
+        may = f"you were granted {limit}" if self.is_allowance else f"{whose} may use {limit} at most"
+        return f"{_asked(self.cost_milli, on_cpu=self.on_cpu)}, and {may}. {advice}"
 
 
 class OverBudget(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):

@@ -51,6 +51,31 @@ def test_a_cell_runs_as_long_as_its_user_is_allowed_whatever_class_and_project_g
     assert "more than the 4 h" in refused(bench.ask("ann2", user="ann", project="course", walltime_ms=5 * HOUR))
 
 
+@pytest.mark.parametrize(
+    ("rule", "kind", "amount", "asked", "says"),
+    [
+        ({}, "walltime", 4 * HOUR, {"walltime_ms": 5 * HOUR}, "the 4 h that you were granted. Ask for less"),
+        ({"gpus_per_cell": 1}, "gpus", 2, {"gpus": 3}, "and you were granted 2 GPUs. Ask for 2 or fewer"),
+        ({"user_limit_milli": 1000}, "gpus", 2, {"gpus": 3}, "and you were granted 2 GPUs. Ask for fewer"),
+    ],
+    ids=["walltime", "GPUs of a cell", "GPUs of a user"],
+)
+def test_who_asks_for_more_than_they_were_granted_reads_that_it_was_granted(
+    rule: dict[str, int], kind: Literal["walltime", "gpus"], amount: int, asked: dict[str, int], says: str
+) -> None:
+    bench = pool(course(**rule))
+    assert "granted" not in refused(bench.ask("ann", project="course", **asked))  # type: ignore[arg-type]
+    allow(bench, "ann", kind, amount)
+    assert says in refused(bench.ask("ann", project="course", **asked))  # type: ignore[arg-type]
+
+
+def test_more_than_was_granted_is_said_to_be_so_also_where_its_class_gives_as_much() -> None:
+    bench = pool(course(walltime_ms=10 * MINUTE))
+    allow(bench, "ann", "walltime", 20 * MINUTE)
+    said = refused(bench.ask("ann", project="course", walltime_ms=25 * MINUTE))
+    assert "more than the 20 min that you were granted in project 'course'. Ask for less" in said
+
+
 def test_it_is_for_nobody_else_and_for_no_other_project() -> None:
     bench = pool(course(), project("lab"))
     allow(bench, "ann", "walltime", 4 * HOUR)
@@ -71,7 +96,7 @@ def test_a_user_has_as_many_gpus_in_a_cell_and_at_once_as_is_allowed(rule: dict[
     assert "may" in refused(bench.ask("ann", project="course", gpus=2))
     allow(bench, "ann", "gpus", 2)
     assert granted(bench.ask("ann", project="course", gpus=2)) == ["ann:1"]
-    assert "may" in refused(bench.ask("ann2", user="ann", project="course", gpus=3))
+    assert "granted 2 GPUs" in refused(bench.ask("ann2", user="ann", project="course", gpus=3))
     assert "may" in refused(bench.ask("bob", project="course", gpus=2))
 
 

@@ -82,11 +82,13 @@ def forbidden(
     if rules.qos is not None and qos.name not in rules.qos:
         return QoSNotAllowed(project, qos.name, known_qos(accounts, project))
     if rules.walltime_ms is not None and walltime_ms > max(rules.walltime_ms, allowed_ms):
-        return TooLongForProject(project, walltime_ms, max(rules.walltime_ms, allowed_ms))
+        own_ms = rules.walltime_ms
+        return TooLongForProject(project, walltime_ms, max(own_ms, allowed_ms), allowed_ms > own_ms)
     if shape.cost and rules.gpus is not None and shape.need > max(rules.gpus, allowed):
-        return TooManyPerCell(shape.need, max(rules.gpus, allowed), project, "", on_cpu)
+        return TooManyPerCell(shape.need, max(rules.gpus, allowed), project, "", on_cpu, allowed > rules.gpus)
     if shape.cost and qos.gpus_per_cell is not None and shape.need > max(qos.gpus_per_cell, allowed):
-        return TooManyPerCell(shape.need, max(qos.gpus_per_cell, allowed), None, qos.name, on_cpu)
+        most = max(qos.gpus_per_cell, allowed)
+        return TooManyPerCell(shape.need, most, None, qos.name, on_cpu, allowed > qos.gpus_per_cell)
     return None
 
 

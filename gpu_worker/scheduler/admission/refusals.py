@@ -38,7 +38,7 @@ def refusal(state: State, event: RequestSubmitted) -> Reason | None:
         return UnknownQoS(event.qos, known_qos(state.accounts, event.project))
     most_ms = most_walltime_ms(state.accounts, event.project, event.user, event.qos)
     if event.walltime_ms is not None and event.walltime_ms > most_ms:
-        return WalltimeTooLong(event.qos, event.walltime_ms, most_ms)
+        return WalltimeTooLong(event.qos, event.walltime_ms, most_ms, most_ms > qos.walltime_ms)
     walltime_ms = walltime_of(state.accounts, event)
     shape = state.slot_catalog.shape_asked(event, qos, walltime_ms)
     never = (
@@ -63,7 +63,7 @@ def outdated(state: State, request: Request) -> Reason | None:
     qos, accounts, asked_ms = state.qos[request.qos], state.accounts, request.walltime_ms
     most_ms = most_walltime_ms(accounts, request.project, request.user, request.qos)
     if request.is_walltime_asked and asked_ms > most_ms:
-        return WalltimeTooLong(request.qos, asked_ms, most_ms)
+        return WalltimeTooLong(request.qos, asked_ms, most_ms, most_ms > qos.walltime_ms)
     walltime_ms = asked_ms if request.is_walltime_asked else longest_walltime_ms(accounts, request.project, qos)
     shape = request.entry.shape
     never = forbidden(accounts, request.project, request.user, qos, shape, walltime_ms)
@@ -87,7 +87,9 @@ def never_allowed(
     account = state.accounts.of(project)
     limit = state.accounts.allowances.user_limit_milli(account.project, user)
     if limit is not None and cost > limit:
-        return OverLimit(account.project.id, cost, limit, True, on_cpu)
+        own_milli = account.project.user_limit_milli
+        is_allowance = own_milli is not None and limit > own_milli
+        return OverLimit(account.project.id, cost, limit, True, on_cpu, is_allowance)
     for at in account.path:
         if at.highest_limit is not None and cost > at.highest_limit:
             return OverLimit(at.project.id, cost, at.highest_limit, False, on_cpu)
