@@ -125,7 +125,7 @@ def describe_request(row: AllowanceRow, slot_word: str) -> str:
         case "withdrawn":
             return f"Taken back: {what}."
         case "over":
-            ended = f", ended by {row.by}{said}" if row.until_at_ms is None else ""
+            ended = f", ended by {row.by}{said}" if row.until_at_ms is None else said
             return f"Over: {what}{ended}."
 
 

@@ -45,6 +45,8 @@ _MOST_OPEN, _MOST_A_DAY = 3, 10
 _MOST_TOLD = 200
 #: What was decided so long ago is told only to who asks for all.
 _RECENT_MS = 7 * DAY_MS
+#: What who has left a project reads of what they were granted there.
+_LEFT = "you are not in the project any more"
 
 
 class AllowanceNote(msgspec.Struct, frozen=True, kw_only=True):
@@ -288,7 +290,8 @@ class AllowanceBook:
         accounts, now_ms = self._shell.scheduler.state.accounts, self._now_ms()
         account = accounts.by_id.get(note.project)
         user = account.users.get(note.user) if account is not None else None
-        is_over = note.state == "granted" and not self._is_in_force(note)
+        has_left = note.user == person.user and self._is_in_force(note) and not person.may_charge(note.project)
+        holds = self._is_in_force(note) and not has_left
         age_ms = now_ms - (accounts.began_ms or now_ms)
         amounts = msgspec.structs.replace(note.wanted, for_ms=0)  # a lead may grant them for less
         may_decide, needs_admin = self._may_decide(person, note), bool(refuse_for_lead(accounts, note.project, amounts))
@@ -300,12 +303,12 @@ class AllowanceBook:
             gpus=note.gpus,
             for_ms=note.for_ms,
             why=note.why,
-            state="over" if is_over else note.state,
+            state="over" if note.state == "granted" and not holds else note.state,
             asked_at_ms=note.asked_at_ms,
             by=note.by,
-            sentence=note.sentence,
+            sentence=_LEFT if has_left else note.sentence,
             until_at_ms=note.until_ms,
-            left_ms=note.until_ms - now_ms if self._is_in_force(note) and note.until_ms is not None else None,
+            left_ms=note.until_ms - now_ms if holds and note.until_ms is not None else None,
             is_own=note.user == person.user,
             may_decide=may_decide,
             may_grant=may_decide and (person.is_admin or not needs_admin),

@@ -101,6 +101,20 @@ def test_what_somebody_asks_for_is_seen_by_who_decides_and_holds_when_granted_un
     assert listed(pool, ADMIN, is_all=True) == [("ann", "over")]
 
 
+def test_who_has_left_the_project_reads_that_what_was_granted_there_is_over_for_them(pool: BrokerParts) -> None:
+    asked = row(pool, ANN, MORE_TIME)
+    row(pool, LEA, DecideAllowance(id=asked.id, is_granted=True))
+    left = msgspec.structs.replace(ANN, groups=("guests",))
+    [told] = pool.ask(left, AskAllowances()).rows
+    assert (told.state, told.left_ms) == ("over", None)
+    said = describe_request(told, "GPU")
+    assert said == "Over: cells of up to 4 h in project 'maths': you are not in the project any more."
+    assert "for another" not in text(pool.ask(left, AskAllowances()))
+    assert listed(pool, LEA) == listed(pool, ANN) == [("ann", "granted")]
+    assert row(pool, left, DecideAllowance(id=asked.id, is_granted=False)).state == "over"
+    assert listed(pool, LEA) == [("ann", "over")]
+
+
 @pytest.mark.parametrize("person", [ANN, EVE, LEO], ids=["who asked", "a stranger", "the lead of another project"])
 def test_nobody_else_decides(pool: BrokerParts, person: Person) -> None:
     asked = row(pool, ANN, MORE_TIME)
