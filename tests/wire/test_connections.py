@@ -70,6 +70,11 @@ def open_descriptors() -> dict[int, str]:
     return found
 
 
+def open_files() -> dict[int, str]:
+    """Leave out what has no file or peer: ZeroMQ's threads close theirs when they come to it."""
+    return {number: what for number, what in open_descriptors().items() if not what.startswith("anon_inode:")}
+
+
 async def is_ended(stranger: socket.socket) -> bool:
     """Wait until nothing more comes: whether the other side has ended it."""
     try:
@@ -176,12 +181,12 @@ def test_a_number_that_is_a_files_by_now_is_left_alone(tmp_path: Path) -> None:
         await server.until(lambda: descriptor not in open_descriptors())
         with (tmp_path / "file").open("wb") as file:
             os.dup2(file.fileno(), descriptor)
-        before = open_descriptors()
+        before = open_files()
         for _ in range(10):
             server.connections.note(received)
             server.connections.end(received[0].bytes)
         assert before[descriptor] == str(tmp_path / "file")
-        assert open_descriptors() == before
+        assert open_files() == before
         os.close(descriptor)
 
     play(story)
