@@ -83,6 +83,22 @@ def test_its_price_is_what_was_agreed_when_it_began() -> None:
     assert pool.scheduler.state.leases[LeaseId("ann:1")].charged == 4000, "what begins now is another one"
 
 
+def test_a_node_that_joins_again_changes_nothing_about_it() -> None:
+    """Its cells may have been others meanwhile; its node has held it since before its first cell."""
+    pool = kept()
+    lease = pool.scheduler.state.leases[LeaseId("ann:1")]
+    pool.say(ev.SettingsChanged(msgspec.structs.replace(SETTINGS, projects=(LAB,), prices=(Price("H100", 400),))))
+    again = msgspec.structs.replace(
+        held("ann", cell="c2", running_ms=MINUTE, on=lease.slots), project="lab", qos="reserved", held_ms=16 * MINUTE,
+        is_kept=True, walltime_ms=120 * MINUTE,
+    )  # fmt: skip
+    pool.join("a", models(1, "NVIDIA H100", 80), again)
+    after = pool.scheduler.state.leases[LeaseId("ann:1")]
+    assert (after.cell, after.charged, after.project) == ("c2", 1000, lease.project)
+    assert (after.kept_since_ms, end_of(pool)) == (lease.kept_since_ms, 120 * MINUTE)
+    pool.replay()
+
+
 def test_a_broker_that_is_started_again_counts_from_the_same_moment() -> None:
     pool = Quotas(LAB)
     pool.now_ms = 60 * MINUTE
