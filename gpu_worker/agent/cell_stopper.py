@@ -48,8 +48,12 @@ class CellStopper:
         else:
             self._executor.interrupt()
 
-    def start_walltime(self, cell: AgentCell, walltime_ms: int) -> None:
-        """Let the cell run so long, then interrupt it, and end its executor after the grace."""
+    def start_walltime(self, cell: AgentCell, walltime_ms: int, more_ms: int = 0) -> None:
+        """Let the cell run so long, then interrupt it, and end its executor after the grace.
+
+        `more_ms` is what its place was given before it, where that is kept.
+        """
+        cell.more_ms = more_ms
         cell.walltime_timer = self._call_later(cell, walltime_ms / 1000, self._end_walltime, cell, walltime_ms)
 
     def extend_walltime(self, cell: AgentCell, walltime_ms: int, more_ms: int) -> bool:

@@ -45,9 +45,9 @@ class KeepWatch:
         self._ends_ms = self._clock() + prepare.walltime_ms
         self._cell: CellId | None = None
         self._since_ms = 0
-        self._before: CellId | None = None  #: the notebook's cell that ended last: what it is told stands below that
+        self.before: CellId | None = None  #: the notebook's cell that ended last: what it is told stands below that
         self._is_warned = False
-        self._more_ms = 0  #: that an admin gave since the last cell
+        self.more_ms = 0  #: that an admin gave the place in all, beside its walltime
         #: The session ended while no cell ran, and its slots were kept.
         self.was_keeping = False
 
@@ -73,7 +73,7 @@ class KeepWatch:
 
     async def begin(self, prepare: wire.Prepare, before: CellId | None) -> None:
         """Keep the slots from now on, if that was asked for; `before` is the cell that has just ended."""
-        self._before, self._is_warned, self._more_ms = before, False, 0
+        self.before, self._is_warned = before, False
         if self._keep_ms and not self.is_over:
             self._cell, self._since_ms = make_kept_cell(), self._clock()
             await self._tell(wire.CellBegan(lease=prepare.lease, cell=self._cell, clock_ms=self._since_ms))
@@ -96,16 +96,15 @@ class KeepWatch:
             self.was_keeping = True
             await self._tell_kept(prepare, kept, self._since_ms, self._clock())
 
-    def extend(self, message: wire.ExtendCell) -> wire.Notice | None:
-        """Let the slots be had for longer in all, if it is the time between two cells that was given more.
+    def extend(self, more_ms: int) -> bool:
+        """Let slots that are kept be had for so much `more_ms` than their walltime; whether that is news.
 
-        Return what the notebook is told of it, the first time.
+        That is for all of their cells and the time between them, whichever of these was given it.
         """
-        more_ms = message.more_ms - self._more_ms
-        if message.cell != self._cell or more_ms <= 0 or self.is_over:
-            return None
-        self._more_ms, self._ends_ms, self._is_warned = message.more_ms, self._ends_ms + more_ms, False
-        return None if self._before is None else wire.Notice(cell=self._before, sentence=message.sentence)
+        if not self._keep_ms or more_ms <= self.more_ms or self.is_over:
+            return False
+        self._ends_ms, self.more_ms, self._is_warned = self._ends_ms + more_ms - self.more_ms, more_ms, False
+        return True
 
     async def _tell_kept(self, prepare: wire.Prepare, cell: CellId, since_ms: int, until_ms: int) -> None:
         said_ms = self._clock()
@@ -127,6 +126,8 @@ class KeepWatch:
 
     def add_to(self, held: wire.HeldLease) -> wire.HeldLease:
         """Return what a broker that was restarted is told of the lease: that it is kept, where it is."""
+        if self._keep_ms:
+            held = structs.replace(held, more_ms=self.more_ms)
         if self._cell is None:
             return held
         return structs.replace(held, cell=self._cell, running_ms=self._clock() - self._since_ms)
@@ -154,17 +155,17 @@ class KeepWatch:
     def _take_notice(self, end: tuple[EndReason, str] | None) -> wire.Notice | None:
         """Take what the notebook is to be told now, once each: that its place goes soon, and that it is gone."""
         left_ms = self._over_ms - self._clock()
-        if self._before is None:
+        if self.before is None:
             return None
         if end is not None:
             return wire.Notice(
-                cell=self._before, sentence=f"{end[1]} Its place was given back; the next cell asks for one."
+                cell=self.before, sentence=f"{end[1]} Its place was given back; the next cell asks for one."
             )
         if self._is_warned or left_ms > min(_WARN_MS, self._keep_ms // 2):
             return None
         self._is_warned = True
         return wire.Notice(
-            cell=self._before,
+            cell=self.before,
             sentence=f"The place that this notebook keeps is given back in {show_duration(left_ms)}, unless a cell "
             "runs there before that.",
         )
@@ -174,7 +175,7 @@ class KeepWatch:
         if is_kernel_gone:
             return LeaseEnd.KERNEL_GONE, ""
         if self.is_over:
-            all_of_it = show_duration(self._walltime_ms)
+            all_of_it = show_duration(self._walltime_ms + self.more_ms)
             return LeaseEnd.KEEP_OVER, f"This notebook has had its place for {all_of_it}, which is all of its time."
         if self._clock() - self._since_ms >= self._keep_ms:
             return LeaseEnd.KEEP_OVER, f"No cell of this notebook has run for {show_duration(self._keep_ms)}."

@@ -257,7 +257,7 @@ class Session:
         self.cells.start(cell)
         self._delivery.begin()
         self.executor.write(message, blobs)
-        self._stopper.start_walltime(cell, self._keep_watch.walltime_ms)
+        self._stopper.start_walltime(cell, self._keep_watch.walltime_ms, self._keep_watch.more_ms)
         if self._keep_watch.is_keeping:  # the broker hears of it at once, or the slots would seem to be free
             await self._keep_watch.pass_on(self.prepare, cell)
         else:
@@ -339,12 +339,12 @@ class Session:
             self.is_wanted = True
 
     async def extend(self, message: wire.ExtendCell) -> None:
-        """Give the cell more time, if it still runs and its walltime is not over."""
-        if (cell := self.cells.running) is not None and cell.id == message.cell:
-            if self._stopper.extend_walltime(cell, self.prepare.walltime_ms, message.more_ms):
-                await self.kernel.tell(wire.Notice(cell=cell.id, sentence=message.sentence))
-        elif (notice := self._keep_watch.extend(message)) is not None:
-            await self.kernel.tell(notice)
+        """Give the cell more time, if it still runs and its walltime is not over; or the place, if it is kept."""
+        cell, is_news = self.cells.running, self._keep_watch.extend(message.more_ms)
+        if cell is not None and (is_news or cell.id == message.cell):
+            is_news |= self._stopper.extend_walltime(cell, self.prepare.walltime_ms, message.more_ms)
+        if is_news and (told := self._keep_watch.before if cell is None else cell.id) is not None:
+            await self.kernel.tell(wire.Notice(cell=told, sentence=message.sentence))
 
     async def cancel(self, sentence: str, *, hard: bool) -> None:
         """Stop the cell for somebody with the right to it; if it has not come yet, it never begins."""

@@ -263,9 +263,11 @@ class AllowanceBook:
         return note.state == "granted" and note.until_ms is not None and note.until_ms > self._now_ms()
 
     def _is_young(self, note: AllowanceNote) -> bool:
-        """Whether it is in force, and half of its time is still to come."""
-        left_ms = 0 if note.until_ms is None else note.until_ms - self._now_ms()
-        return self._is_in_force(note) and left_ms >= note.for_ms // 2
+        """Whether it is in force, and half of the time for which it was granted is still to come."""
+        if note.until_ms is None or note.decided_at_ms is None:
+            return False
+        left_ms = note.until_ms - self._now_ms()
+        return self._is_in_force(note) and left_ms * 2 >= note.until_ms - note.decided_at_ms
 
     @property
     def _on_cpu(self) -> bool:

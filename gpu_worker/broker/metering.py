@@ -205,10 +205,11 @@ class Metering:
                 meter = metered.meter
                 yield Running(meter.lease.lease, metered.meter.cell, meter.began_ms, meter.charged_milli)
 
-    def agreed(self, lease: LeaseId, cell: CellId) -> int | None:
-        """Return what a cell that runs is charged, in thousandths of a slot; None where nobody knows."""
+    def agreed(self, lease: LeaseId, cell: CellId | None) -> int | None:
+        """Return what a cell that runs, or else ran last, is charged, in thousandths of a slot; None is unknown."""
         metered = self._metered.get(lease)
-        return None if metered is None or metered.meter.cell != cell else metered.meter.charged_milli
+        is_other = metered is not None and cell is not None and metered.meter.cell != cell
+        return None if metered is None or is_other else metered.meter.charged_milli
 
     def is_in_quota(self, lease: Lease) -> bool:
         """Return whether a guarantee covers it now; of a hot one, whether it would if a cell began."""

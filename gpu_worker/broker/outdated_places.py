@@ -3,8 +3,8 @@
 What is kept is within its project's guarantee, so that nobody else waits for it. The guarantee may end before the place
 does: the quota file is changed, class hours or a reservation are over. Its class is taken back by nobody, and whom the
 slots are guaranteed to by then would wait for the whole walltime of what idles. So a place that nothing has covered for
-a minute goes when somebody waits. The minute is for a node that is away for a moment: guarantees may count for less
-without it.
+a minute goes when one of these waits, and lacks it (`uncovered_places`). The minute is for a node that is away for a
+moment: guarantees may count for less without it.
 
 And the rules may change, or an allowance may end: as a hot session does, a place goes whose next cell would be refused.
 """
@@ -19,6 +19,7 @@ from bulletin.kept_time import is_kept
 from bulletin.units import MINUTE_MS
 from gpu_worker.broker.keep_rules import keeps
 from gpu_worker.broker.scheduler_shell import SchedulerShell
+from gpu_worker.broker.uncovered_places import choose_places
 from gpu_worker.scheduler.accounts.coverage import never_borrows
 from gpu_worker.scheduler.admission.cell_rules import is_next_forbidden
 from gpu_worker.scheduler.leases.leases import Lease
@@ -58,15 +59,16 @@ class OutdatedPlaces:
             await self._shell.evict(lease.id, why)
 
     def _find(self, now_ms: int) -> Iterator[tuple[Lease, str]]:
-        is_waited_for = any(request.hold is None for request in self._state.pending.values())
+        uncovered: list[Lease] = []
         for lease in self._state.leases.values():
             if lease.phase is not Phase.BUSY or not is_kept(lease.cell):
                 continue
             qos = self._state.qos.get(lease.qos)
-            since_ms = self._uncovered_since_ms.get(lease.id, now_ms)
             if qos is not None and not keeps(qos):
                 yield lease, f"The QoS {lease.qos!r} keeps no place any more."
             elif is_next_forbidden(self._state.accounts, lease):
                 yield lease, f"Another cell like the last one is not allowed any more in project {lease.home!r}."
-            elif is_waited_for and now_ms - since_ms >= MINUTE_MS:
-                yield lease, f"Project {lease.home!r} is not guaranteed your place any more, and somebody waits."
+            elif now_ms - self._uncovered_since_ms.get(lease.id, now_ms) >= MINUTE_MS:
+                uncovered.append(lease)
+        for lease in choose_places(self._state, uncovered, self._shell.is_in_quota):
+            yield lease, f"Project {lease.home!r} is not guaranteed your place any more, and somebody waits."

@@ -18,10 +18,11 @@ from gpu_worker.scheduler.policy.prices import Price
 from gpu_worker.scheduler.policy.projects import GPU_MILLI
 
 
-def joined(message: wire.Register, agreed: Callable[[LeaseId, CellId], int | None]) -> events.AgentJoined:
+def joined(message: wire.Register, agreed: Callable[[LeaseId, CellId | None], int | None]) -> events.AgentJoined:
     """Translate an agent's introduction.
 
-    `agreed` knows what cells are charged that began before this broker, in thousandths of a slot.
+    `agreed` knows what cells are charged that began before this broker, in thousandths of a slot. In a place that is
+    kept all of them are charged as the one that was heard of last, whichever runs by now.
     """
     return events.AgentJoined(
         agent=message.agent,
@@ -41,7 +42,7 @@ def joined(message: wire.Register, agreed: Callable[[LeaseId, CellId], int | Non
                 held_ms=held.held_ms,
                 cpus=held.cpus,
                 memory_bytes=held.memory_bytes,
-                charged=None if held.cell is None else agreed(held.lease, held.cell),
+                charged=None if held.cell is None else agreed(held.lease, None if held.is_kept else held.cell),
                 more_ms=held.more_ms,
                 is_kept=held.is_kept,
             )

@@ -308,7 +308,7 @@ class State:
         if to in IDLE:
             lease.project = self.accounts.place_lease(lease)
             self._charge_anew(lease)
-        if to is not Phase.RECLAIMING:
+        if to is not Phase.RECLAIMING and not (lease.is_kept and to is Phase.BUSY):
             lease.more_ms = 0
         if to is Phase.HOT:
             lease.used = self.next_seq()

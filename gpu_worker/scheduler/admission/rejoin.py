@@ -90,7 +90,7 @@ def _relearn(
         more_ms=held.more_ms if held.cell is not None and phase is Phase.BUSY else 0,
         used=was.used if was is not None and was.used else state.next_seq(),
         is_kept=held.is_kept,
-        kept_since_ms=now_ms - held.held_ms if held.is_kept and phase is not Phase.GRANTED else None,
+        kept_since_ms=_kept_since_ms(now_ms, held, was) if held.is_kept and phase is not Phase.GRANTED else None,
     )
     if phase is Phase.ENDING:
         state.add(lease, now_ms + state.settings.ask_again_ms)
@@ -99,9 +99,19 @@ def _relearn(
     return []
 
 
+def _goes_on(held: ReportedLease, was: Lease) -> bool:
+    """Whether what runs is what ran: the same cell, or another in a place that is kept."""
+    return was.cell == held.cell or (held.is_kept and was.is_kept)
+
+
+def _kept_since_ms(now_ms: int, held: ReportedLease, was: Lease | None) -> int:
+    known_ms = None if was is None else was.kept_since_ms
+    return now_ms - held.held_ms if known_ms is None else known_ms
+
+
 def _agreed(state: State, node: Node, held: ReportedLease, slots: tuple[SlotId, ...], was: Lease | None) -> int:
     """Find what the lease is charged: what was agreed, where that is known, else by the prices in force."""
-    if was is not None and (was.cell, was.slots) == (held.cell, slots):
+    if was is not None and was.slots == slots and _goes_on(held, was):
         return was.charged
     if held.cell is not None and held.charged is not None:
         return held.charged
@@ -113,7 +123,7 @@ def _place(state: State, now_ms: int, held: ReportedLease, was: Lease | None) ->
     accounts = state.accounts
     if held.cell is None:
         return accounts.place_of(held.project, held.user)
-    if was is not None and (was.cell, was.home) == (held.cell, held.project):
+    if was is not None and was.home == held.project and _goes_on(held, was):
         return accounts.place_of(held.project, held.user, was.project)
     ran_ms = held.held_ms if held.is_kept else held.running_ms
     return accounts.place_of(held.project, held.user, began_ms=now_ms - ran_ms)

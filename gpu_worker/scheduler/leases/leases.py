@@ -100,7 +100,7 @@ class Lease(msgspec.Struct):
     reclaimed_for: ProjectId | None = None  #: the project of the request for which it was reclaimed, if it was for one
     is_pausing: bool = False  #: its agent was asked to pause the cell, and has not declined
     used: int = 0  #: sequence number of when it last became hot: the smallest is the least recently used
-    more_ms: int = 0  #: what the cell that runs was given beside the walltime of the lease
+    more_ms: int = 0  #: what the cell that runs, or a kept place in all, was given beside the walltime
     is_kept: bool = False  #: its agent keeps the place between cells: all of them are one that goes on
     kept_since_ms: int | None = None  #: when the first cell in a kept place began
 
@@ -112,7 +112,7 @@ class Lease(msgspec.Struct):
     @property
     def cell_walltime_ms(self) -> int:
         """How long the cell that runs may take: the walltime, of which earlier ones have used some in a kept place."""
-        return max(0, self.walltime_ms - (self.since_ms - self.began_ms)) + self.more_ms
+        return max(0, self.walltime_ms + self.more_ms - (self.since_ms - self.began_ms))
 
     def end_ms(self, alarm_ms: int) -> int:
         """When it is over at the latest, if the cell of a granted one begins by the alarm; 0 where it would go."""

@@ -61,9 +61,17 @@ KEEP_TIMES = (
         "kept-place-has-its-walltime-anew",
         "leases/leases.py",
         "Lease.cell_walltime_ms",
-        "max(0, self.walltime_ms - (self.since_ms - self.began_ms)) + self.more_ms",
+        "max(0, self.walltime_ms + self.more_ms - (self.since_ms - self.began_ms))",
         "self.walltime_ms + self.more_ms",
         "a kept place is over, to all who wait, after its walltime in all",
+    ),
+    (
+        "kept-place-loses-what-it-was-given",
+        "state.py",
+        "State.move",
+        "to is not Phase.RECLAIMING and not (lease.is_kept and to is Phase.BUSY)",
+        "to is not Phase.RECLAIMING",
+        "more time for a kept place is the place's, whichever cell runs",
     ),
     (
         "kept-place-has-its-min-runtime-anew",

@@ -37,7 +37,7 @@ class Tenancy:
     is_reclaimed: bool = False
     shared: int = 0  #: how often this cell went for somebody's share before
     is_requeued: bool = False  #: an admin wants its cell to run again
-    more_ms: int = 0  #: an admin gave its cell
+    more_ms: int = 0  #: an admin gave its cell, or all of them in a place that is kept
     is_kept: bool = False  #: between its cells, too (`--keep`): they are one cell that goes on
     is_over: bool = False  #: for everybody but its node, which has not let go of the slots yet
 
@@ -191,7 +191,7 @@ class Books:
         if known.cell == event.cell:
             return
         if self.is_going_on(event):  # what began with the first one goes on
-            known.cell, known.more_ms = event.cell, 0
+            known.cell = event.cell
             return
         if known.has_begun:  # its first one began, for the order, when it was granted
             known.order = self._next_order(self.now_ms - event.running_ms)

@@ -21,7 +21,7 @@ class HeldLease:
     granted_ms: int
     cell: CellId | None = None
     began_ms: int = 0
-    more_ms: int = 0  #: that an admin gave its cell
+    more_ms: int = 0  #: that an admin gave its cell, or all of them in a place that is kept
     has_begun: bool = False
     is_leaving: bool = False  #: it will be gone soon, and begins nothing
     is_idle: bool = False  #: its place is kept, and no cell of the notebook runs: `cell` is the time between two
@@ -29,7 +29,7 @@ class HeldLease:
     @property
     def over_ms(self) -> int:
         """When a place that is kept is over, whatever its notebook does."""
-        return self.granted_ms + self.grant.walltime_ms
+        return self.granted_ms + self.grant.walltime_ms + self.more_ms
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -156,7 +156,8 @@ class Driver:
         plan = kernel.opened.cells[kernel.index]
         before, held.is_idle = held.cell, False
         held.cell = cell = CellId(f"{kernel.opened.session}/{kernel.index}/{kernel.tries}")
-        held.began_ms, held.has_begun, held.more_ms = self.now_ms, True, 0
+        held.began_ms, held.has_begun = self.now_ms, True
+        held.more_ms = held.more_ms if held.opened.keep_ms else 0
         self.later(self._end_ms(held, plan), lambda: self._end_in_time(kernel, held, cell, plan))
         self._say(agent, ev.CellStarted(held.grant.lease, cell))
         if before is not None:
@@ -164,8 +165,8 @@ class Driver:
 
     @staticmethod
     def _end_ms(held: HeldLease, plan: hi.CellPlan) -> int:
-        longest_ms = held.over_ms - held.began_ms if held.opened.keep_ms else held.grant.walltime_ms
-        return held.began_ms + min(plan.run_ms, max(1, longest_ms) + held.more_ms)
+        longest_ms = held.over_ms - held.began_ms if held.opened.keep_ms else held.grant.walltime_ms + held.more_ms
+        return held.began_ms + min(plan.run_ms, max(1, longest_ms))
 
     def _end_in_time(self, kernel: Kernel, held: HeldLease, cell: CellId, plan: hi.CellPlan) -> None:
         end_ms = self._end_ms(held, plan)
@@ -190,14 +191,19 @@ class Driver:
 
     def _keep(self, held: HeldLease, before: CellId) -> None:
         """Keep a place until the next cell, or until it is given up: to the pool that time is a cell, too."""
-        held.cell, held.is_idle, held.began_ms, held.more_ms = CellId(f"{before}/kept"), True, self.now_ms, 0
-        kept = held.cell
+        held.cell, held.is_idle, held.began_ms = CellId(f"{before}/kept"), True, self.now_ms
+        kept, most_ms = held.cell, self.now_ms + held.opened.keep_ms
 
         def give_up() -> None:
-            if held.cell == kept and not held.is_leaving:
+            until_ms = min(held.over_ms, most_ms)
+            if held.cell != kept or held.is_leaving:
+                return
+            if self.now_ms < until_ms:  # it was given more time meanwhile
+                self.later(until_ms, give_up)
+            else:
                 self._leave(held, "kept")
 
-        self.later(min(held.over_ms, self.now_ms + held.opened.keep_ms), give_up)
+        self.later(min(held.over_ms, most_ms), give_up)
         self._say(self.agents[held.grant.agent], ev.CellStarted(held.grant.lease, kept))
 
     def _say(self, agent: Agent, event: ev.Event) -> None:
@@ -419,10 +425,10 @@ class Driver:
             self.tell(ev.CellRequeued(lease))
             return
         held = self.agents[agent].held.get(lease)
-        if held is None or held.cell is None or held.is_leaving or held.is_idle:
+        if held is None or held.cell is None or held.is_leaving:
             return
-        over_ms = held.over_ms if held.opened.keep_ms else held.began_ms + held.grant.walltime_ms
-        if self.now_ms < over_ms + held.more_ms:
+        is_kept = held.opened.keep_ms > 0
+        if self.now_ms < (held.over_ms if is_kept else held.began_ms + held.grant.walltime_ms + held.more_ms):
             self.tell(ev.CellExtended(lease, held.cell, 600_000))
             known = self.scheduler.state.leases.get(lease)
             held.more_ms = held.more_ms if known is None else known.more_ms

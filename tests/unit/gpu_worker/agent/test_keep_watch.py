@@ -141,17 +141,50 @@ def test_what_an_admin_gives_a_place_counts_once_and_after_the_next_cell_too(tmp
             await watch.begin(watched.prepare, CellId("before"))
             began = watched.told[-1]
             assert isinstance(began, wire.CellBegan)
-            more = wire.ExtendCell(lease=watched.prepare.lease, cell=began.cell, more_ms=HOUR_MS, sentence="more")
-            assert watch.extend(structs.replace(more, cell=CellId("other"))) is None
-            assert watch.extend(more) == wire.Notice(cell=CellId("before"), sentence="more")
-            assert watch.extend(more) is None, "it was said again"
+            assert watch.extend(HOUR_MS)
+            assert not watch.extend(HOUR_MS), "it was said again"
             assert watch.walltime_ms == 13 * HOUR_MS
             await watched.cell_comes("next")
             await watch.begin(watched.prepare, CellId("next"))
             assert watch.walltime_ms == 13 * HOUR_MS
-            watched.now_ms += 13 * HOUR_MS
+            assert watch.add_to(watched.session.held_lease()).more_ms == HOUR_MS
+            assert not watch.extend(HOUR_MS), "it was said again after the next cell"
+            assert watch.extend(2 * HOUR_MS), "in all"
+            watched.now_ms += 14 * HOUR_MS
             assert watch.is_over
-            assert watch.extend(structs.replace(more, cell=watched.told[-1].cell)) is None, "it is too late"
+            assert not watch.extend(3 * HOUR_MS), "it is too late"
+            session = watched.session
+            await watch.check(session.kernel, session.shutdown, is_evictable=True)
+            await asyncio.sleep(0)
+            assert session.shutdown.describe(0) == (
+                "This notebook has had its place for 14 h, which is all of its time."
+            )
+
+    asyncio.run(main())
+
+
+def test_what_is_given_to_a_cell_or_between_two_is_the_places_from_then_on(tmp_path: Path) -> None:
+    """Whichever of them runs by the time it comes: the message and a cell may cross."""
+
+    async def main() -> None:
+        async with agent_parts(tmp_path) as agent:
+            session, kernel = agent.session("l1", keep_ms=HOUR_MS), agent.kernel()
+            whole_ms = session.prepare.walltime_ms
+            assert isinstance(await kernel.attach(session), wire.Attached)
+
+            async def give(cell: str, more_ms: int) -> int:
+                more = wire.ExtendCell(lease=session.prepare.lease, cell=CellId(cell), more_ms=more_ms, sentence="more")
+                await session.extend(more)
+                return session._keep_watch.walltime_ms - whole_ms
+
+            await session.from_kernel(run_of("c"), ())
+            assert HOUR_MS - MINUTE_MS < await give("c", HOUR_MS) <= HOUR_MS
+            assert session.held_lease().more_ms == HOUR_MS
+            await session._from_executor(end_of("c"), ())
+            await session._from_executor(end_of("c", 1), ())
+            assert session.held_lease().more_ms == HOUR_MS
+            assert HOUR_MS < await give("c", 2 * HOUR_MS) <= 2 * HOUR_MS, "its cell has ended meanwhile"
+            assert session.held_lease().more_ms == 2 * HOUR_MS
 
     asyncio.run(main())
 

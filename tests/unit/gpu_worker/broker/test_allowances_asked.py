@@ -336,6 +336,21 @@ def test_what_is_asked_for_again_is_had_once_until_half_of_its_time_is_over(ledg
     assert row(pool, ANN, MORE_TIME).state == "open", "the third of a week: what is over is not had"
 
 
+@pytest.mark.parametrize("granted_ms", [3 * DAY_MS, 14 * DAY_MS])
+def test_what_was_granted_for_another_time_is_had_until_half_of_that_is_over(
+    pool: BrokerParts, granted_ms: int
+) -> None:
+    wanted = msgspec.structs.replace(MORE_TIME, for_ms=7 * DAY_MS)
+    asked = row(pool, ANN, wanted)
+    row(pool, LEA, DecideAllowance(id=asked.id, is_granted=True, for_ms=granted_ms))
+    pool.now_ms += granted_ms // 2
+    assert row(pool, ANN, wanted).id == asked.id
+    assert listed(pool, LEA) == [("ann", "granted")]
+    pool.now_ms += 1
+    again = row(pool, ANN, wanted)
+    assert (again.id != asked.id, again.state) == (True, "open")
+
+
 @pytest.mark.parametrize(
     ("asked", "problem"),
     [

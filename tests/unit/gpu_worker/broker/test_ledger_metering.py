@@ -83,7 +83,7 @@ class World:
         self.unrecorded: dict[tuple[LeaseId, CellId], Done] = {}
         self.ran: list[Done] = []  #: all that ever ended
         self.asked: dict[RequestId, ev.RequestSubmitted] = {}
-        self.is_linked = self.is_registered = False
+        self.is_linked = self.is_registered = self.keeps = False
         self.unseen: list[Stretch] = []  #: all that a scheduler was told later
         self.unsaid: list[tuple[ev.Event | Done, LeaseEnd | None]] = []  #: until the broker knows the agent
         self.new_broker()
@@ -205,7 +205,8 @@ class World:
             ev.ReportedLease(
                 lease, one.asked.session, one.asked.user, one.asked.project, "interactive", one.slots, one.cell,
                 1_800_000, self.now_ms - one.began_ms if one.cell else 0, self.now_ms - one.since_ms,
-                charged=self.metering.agreed(lease, one.cell) if one.cell else None,
+                charged=self.metering.agreed(lease, None if self.keeps else one.cell) if one.cell else None,
+                is_kept=self.keeps,
             )
             for lease, one in self.leases.items()
         )  # fmt: skip
@@ -269,7 +270,7 @@ class World:
         number = next(self.number)
         request = ev.RequestSubmitted(
             RequestId(f"r{number}"), LeaseId(f"l{number}"), SessionId(session), UserName(session), ProjectId(project),
-            "interactive", gpus,
+            "interactive", gpus, is_kept=self.keeps,
         )  # fmt: skip
         self.asked[request.request] = request
         self.step(request)
@@ -950,6 +951,37 @@ def test_what_was_agreed_for_a_kept_place_holds_when_prices_change_meanwhile(wor
     world.settle()
     rows = {cell: row for (cell, _), (row,) in world.holds().items()}
     assert [rows[cell]["charged_milli"] for cell in ("first", "kept-1")] == [4_000, 2_000]
+
+
+@pytest.mark.parametrize("is_restarted", [True, False])
+def test_a_kept_place_has_one_price_whatever_becomes_of_broker_and_link(world: World, is_restarted: bool) -> None:
+    world.settings, world.keeps = msgspec.structs.replace(SETTINGS, prices=(Price("model", 400),)), True
+    world.new_broker()
+    world.register()
+    lease = world.ask("ann", "lab")
+    world.begin(lease, "first")
+    world.pass_ms(2_000)
+    world.write()
+    dearer = msgspec.structs.replace(SETTINGS, prices=(Price("model", 200),))
+    world.is_linked = world.is_registered = False
+    world.end(lease)
+    world.begin(lease, "kept-1")
+    world.pass_ms(2_000)
+    if is_restarted:
+        world.settings = dearer
+        world.new_broker()
+    else:
+        world.step(ev.SettingsChanged(dearer))
+    world.register()
+    assert world.scheduler.state.leases[lease].charged == 4_000
+    world.go_on(lease, "second")
+    world.pass_ms(1_000)
+    world.register()
+    assert world.scheduler.state.leases[lease].charged == 4_000
+    world.end(lease)
+    world.settle()
+    rows = {cell: row for (cell, _), (row,) in world.holds().items()}
+    assert [rows[cell]["charged_milli"] for cell in ("first", "kept-1", "second")] == 3 * [4_000]
 
 
 def test_a_kept_cell_that_began_while_its_node_was_lost_is_charged_from_there_on(world: World) -> None:
