@@ -143,8 +143,8 @@ class AccessReview:
         """
         for name in leases:
             lease = self._shell.scheduler.state.leases.get(name)
-            if lease is not None and person is not None and not _may_go_on(person, lease.project):
-                await self._end(name, person.refuse_project(lease.project), is_to_spare=True)
+            if lease is not None and person is not None and not _may_go_on(person, lease.home):
+                await self._end(name, person.refuse_project(lease.home), is_to_spare=True)
             elif self._now_ms() - self._silent_since_ms.get(name, self._now_ms()) >= _SILENT_MS:
                 await self._end(name, _SILENT, is_to_spare=True, is_kept_to_spare=True)
             else:
