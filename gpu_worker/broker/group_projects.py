@@ -42,6 +42,8 @@ class GroupProjects:
         self._follower, self._shell, self._identity, self._writer = follower, shell, identity, writer
         self._now_ms, self._groups = now_ms, follower.policy.groups
         self._settling = asyncio.Lock()
+        #: Groups of which something is new that is not in force yet.
+        self._unsettled: set[str] = set()
         #: When the hub said what groups have, and which properties rules asked for then.
         self._asked: dict[str, tuple[int, frozenset[str]]] = {}
         self._log = structlog.get_logger("broker")
@@ -59,6 +61,11 @@ class GroupProjects:
         is_believed = names == wanted and self._now_ms() - asked_ms < _BELIEVE_MS
         return bool(wanted) and not is_believed and self._may_be_made(person, project)
 
+    def takes_time(self, person: Person, project: ProjectId) -> bool:
+        """Tell whether the hub, the quota file or the ledger may have to be waited for until a group may pay."""
+        is_settled = self._groups.is_known(project) and project not in self._unsettled
+        return self._may_be_made(person, project) and (not is_settled or self.must_ask(person, project))
+
     async def learn(self, person: Person, project: ProjectId) -> NotAllowed | None:
         """Make a project of a group that pays for the first time; return why it may not pay, None where it may."""
         if not self._may_be_made(person, project):
@@ -74,6 +81,9 @@ class GroupProjects:
             else:
                 self._asked[project] = self._now_ms(), wanted
                 properties = tuple((name, value) for name, value in told if name in wanted)
+        if self._groups.is_known(project, properties) and project not in self._unsettled:
+            self._groups.note(project, person.user, self._now_ms())
+            return None
         async with self._settling:  # who asks for the same group meanwhile waits until its rule is in force
             try:
                 news = self._groups.note(project, person.user, self._now_ms(), properties)
@@ -83,8 +93,11 @@ class GroupProjects:
                 return NotAllowed(str(error)) if is_for_it else None
             if news is not None:
                 self._keep(news, person.user)
+                self._unsettled.add(project)
+            if project in self._unsettled:
                 if self._follower.policy.quotas.group_rules:
                     await self._follower.obey(self._shell)
+                self._unsettled.discard(project)
         return None
 
     async def forget(self) -> None:

@@ -48,6 +48,11 @@ class SeenGroups:
         """The groups, as rules look at them."""
         return [HubGroup(one.name, one.properties) for one in self._known.values()]
 
+    def is_known(self, name: str, properties: tuple[tuple[str, str], ...] | None = None) -> bool:
+        """Tell whether to note a group would say nothing new of it."""
+        known = self._known.get(name)
+        return known is not None and properties in (None, known.properties)
+
     def note(
         self, name: str, user: UserName, now_ms: int, properties: tuple[tuple[str, str], ...] | None = None
     ) -> SeenGroup | None:
