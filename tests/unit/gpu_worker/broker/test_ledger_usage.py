@@ -21,7 +21,6 @@ from gpu_worker.broker.policy import NewPolicy, in_force, records
 from gpu_worker.broker.records import CreditRecord, HotRecord, Span
 from gpu_worker.broker.usage import Usage
 from gpu_worker.quotas import Quotas, read_quotas
-from gpu_worker.scheduler.policy.projects import SchedulerSettings
 from tests.unit.gpu_worker.broker.ledger_records import HOLDER, record
 
 HOUR_MS = 3_600_000
@@ -332,7 +331,7 @@ def test_what_a_course_uses_counts_for_its_department_by_the_quota_file_or_by_wh
     assert hours(named) == {"ml": "3.00", "course": "1.00", "school": "1.00"}
     quotas, _ = read_quotas(file)
     for number, projects in enumerate((quotas.projects, quotas.projects[:1]), 1):
-        new = NewPolicy(SchedulerSettings(), Quotas(projects=projects), ())
+        new = NewPolicy(Quotas(projects=projects), ())
         sqlite_file.record(records(new, UserName("root"), number, at_ms=0), at_ms=0)
         known, last = in_force(sqlite_file)
         assert (known, last) == (Quotas(projects=projects), number)

@@ -7,9 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from bulletin.ids import KernelId, RequestId
+from bulletin.ids import KernelId, ProjectId, RequestId, UserName
 from bulletin.wire import messages as wire
 from gpu_worker.broker.identity import Hub, Identity
+from gpu_worker.broker.policy import Policy
+from gpu_worker.broker.policy_follower import PolicyFollower
+from gpu_worker.broker.seen_groups import SeenGroups
+from gpu_worker.config import Pool
+from gpu_worker.scheduler.policy.group_rules import HubGroup
 from tests.unit.gpu_worker.broker.broker_parts import TOKEN, BrokerParts
 from tests.unit.gpu_worker.broker.fake_hub import SCOPE, FakeHub
 
@@ -104,3 +109,38 @@ def test_a_request_that_is_withdrawn_meanwhile_does_not_come_back(pool: BrokerPa
         assert waiting(pool) == []
 
     asyncio.run(main())
+
+
+class GroupsOfOneThread(SeenGroups):
+    """Groups, with the threads in which they were listed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: set[int] = set()
+
+    @property
+    def groups(self) -> list[HubGroup]:
+        self.threads.add(threading.get_ident())
+        return super().groups
+
+
+def test_groups_that_come_while_the_file_is_read_neither_end_the_broker_nor_lack_their_rule(
+    pool: BrokerParts, tmp_path: Path
+) -> None:
+    """They are listed where they are noted: a dict that grows while another thread lists it ends that one."""
+    file = tmp_path / "quotas.toml"
+    groups = GroupsOfOneThread()
+    policy = Policy(Pool(quota_file=str(file)).settings(), groups=groups)
+    follower = PolicyFollower(policy, pool.ledger, pool.writer, 0, pool.clock_ms)
+    text = file.read_text()
+
+    async def main() -> None:
+        file.write_text(text + "# more\n[projects.staff]\n")
+        loading = asyncio.ensure_future(follower.load(pool.shell))
+        await asyncio.sleep(0)  # it is being read now
+        groups.note("course-ml", UserName("ml"), 0)
+        await loading
+
+    asyncio.run(main())
+    assert groups.threads == {threading.get_ident()}
+    assert pool.shell.scheduler.state.accounts.of(ProjectId("course-ml")).project.rule == "courses"
