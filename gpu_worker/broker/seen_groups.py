@@ -4,11 +4,11 @@ They come by the hub's word, and some people name their groups themselves: so ma
 in all. One that nobody used for longer than any budget lasts is forgotten.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from bulletin.ids import UserName
+from bulletin.ids import ProjectId, UserName
 from bulletin.units import DAY_MS
 from gpu_worker.scheduler.policy.group_rules import HubGroup
 
@@ -34,14 +34,12 @@ class SeenGroup(msgspec.Struct, frozen=True, kw_only=True):
 class SeenGroups:
     """Those that are known, with when each was used last."""
 
-    def __init__(self, before: Iterable[SeenGroup] = (), now_ms: int = 0) -> None:
-        """Take what was kept of an earlier broker, the oldest first."""
-        self._known: dict[str, SeenGroup] = {}
-        self._used_ms: dict[str, int] = {}
-        for one in before:
-            self._known[one.name] = one
-        self._known = {name: one for name, one in self._known.items() if not one.is_forgotten}
-        self._used_ms = dict.fromkeys(self._known, now_ms)
+    def __init__(self, before: Iterable[tuple[int, SeenGroup]] = (), used_ms: Mapping[str, int] | None = None) -> None:
+        """Take what was kept of earlier brokers and when, the oldest first, and when groups were used last by then."""
+        kept = {one.name: (at_ms, one) for at_ms, one in before}
+        self._known = {name: one for name, (_, one) in kept.items() if not one.is_forgotten}
+        used = used_ms or {}
+        self._used_ms = {name: max(kept[name][0], used.get(name, 0)) for name in self._known}
 
     @property
     def groups(self) -> list[HubGroup]:
@@ -103,6 +101,7 @@ def readable(properties: object) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(found)[:_MOST_PROPERTIES])
 
 
-def recalled(payloads: list[object], now_ms: int) -> SeenGroups:
-    """Take in what the ledger has of groups that earlier brokers saw."""
-    return SeenGroups((msgspec.convert(one, SeenGroup) for one in payloads), now_ms)
+def recalled(events: Iterable[tuple[int, object]], used_ms: Mapping[ProjectId, int]) -> SeenGroups:
+    """Take in what the ledger has of groups that earlier brokers saw, with its times, and when projects were used."""
+    seen = ((at_ms, msgspec.convert(payload, SeenGroup)) for at_ms, payload in events)
+    return SeenGroups(seen, {str(project): at_ms for project, at_ms in used_ms.items()})

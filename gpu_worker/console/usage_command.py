@@ -110,7 +110,7 @@ def _parents(settings: PoolSettings, ledger: "Ledger") -> dict[ProjectId, Projec
         quotas, _ = read_quotas(settings.quota_file)
     else:
         quotas = in_force(ledger)[0] or Quotas()
-    groups = recalled(ledger.event_payloads(SEEN), 0).groups
+    groups = recalled(ledger.timed_payloads(SEEN), {}).groups
     return {project.id: project.parent for project in quotas.settings_for(groups).projects}
 
 
