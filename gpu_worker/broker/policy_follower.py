@@ -7,7 +7,7 @@ import structlog
 
 from bulletin.errors import BadConfig, LedgerAway
 from bulletin.ids import UserName
-from gpu_worker.broker import recall
+from gpu_worker.broker import recall, reserved_names
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.policy import NewPolicy, Policy, records
 from gpu_worker.broker.quota_versions import KeptVersion, QuotaVersions
@@ -79,6 +79,7 @@ class PolicyFollower:
         await shell.step(events.SettingsChanged(settings))
         if spent is not None:
             await shell.step(spent)
+        await reserved_names.take_back(shell)
 
     def _spent(self, before: SchedulerSettings, after: SchedulerSettings) -> events.UseRecalled | None:
         try:
