@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from hashlib import sha256
 
 import msgspec
 import structlog
@@ -13,7 +12,7 @@ from gpu_worker.broker.identity import HubSilent, Identity, Person
 from gpu_worker.broker.policy_follower import PolicyFollower
 from gpu_worker.broker.records import ConfigChange, LedgerEvent
 from gpu_worker.broker.scheduler_shell import SchedulerShell
-from gpu_worker.broker.seen_groups import SEEN, SeenGroup, TooManyGroups
+from gpu_worker.broker.seen_groups import SEEN, SeenGroup, TooManyGroups, name_event
 from gpu_worker.broker.writer import Writer
 from gpu_worker.quotas.group_rule_settings import describe_terms
 from gpu_worker.scheduler.policy.group_rules import GroupRule, HubGroup, find_rule
@@ -132,7 +131,7 @@ class GroupProjects:
         has = "what any group has" if rule is None else f"by the rule {rule.id!r} {describe_terms(rule) or 'no limits'}"
         self._log.info("hub group", group=one.name, by=by, has="forgotten" if one.is_forgotten else has)
         at_ms = self._now_ms()
-        name = f"{SEEN}-{at_ms:015}-{sha256(one.name.encode()).hexdigest()[:16]}"
+        name = name_event(one.name, at_ms)
         event = LedgerEvent(id=name, kind=SEEN, payload=msgspec.to_builtins(one), at_ms=at_ms)
         change = ConfigChange(
             change=name,

@@ -5,6 +5,7 @@ in all. One that nobody used for longer than any budget lasts is forgotten.
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from hashlib import sha256
 
 import msgspec
 
@@ -20,6 +21,8 @@ FORGET_MS = 35 * DAY_MS
 _MOST_PROPERTIES, _MOST_LETTERS = 50, 255
 #: What the ledger calls what it has of them.
 SEEN = "hub-group"
+#: At which letter of such a name that of the group begins, the first being 1.
+SEEN_GROUP_AT = len(SEEN) + 18
 
 
 class SeenGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,6 +86,11 @@ class SeenGroups:
         for name in old:
             del self._used_ms[name]
         return [msgspec.structs.replace(self._known.pop(name), is_forgotten=True) for name in old]
+
+
+def name_event(group: str, at_ms: int) -> str:
+    """Name what is new of a group, so that what is said of the same one ends alike."""
+    return f"{SEEN}-{at_ms:015}-{sha256(group.encode()).hexdigest()[:16]}"
 
 
 class TooManyGroups(Exception):

@@ -8,6 +8,8 @@ import pytest
 from bulletin.ids import ProjectId, UserName
 from bulletin.units import DAY_MS
 from gpu_worker.broker.identity import Person
+from gpu_worker.broker.retention import forget_some
+from gpu_worker.broker.seen_groups import SEEN
 from tests.unit.gpu_worker.broker.broker_parts import BrokerParts
 from tests.unit.gpu_worker.broker.ledger_records import record
 
@@ -47,3 +49,22 @@ def test_a_group_with_a_cell_in_the_ledger_is_known_for_as_long_as_if_the_broker
     broker.ledger.record([record("c1", project="course-ml", ended_at_ms=ended_ms)], at_ms=ended_ms)
     assert restart(broker, file, ended_ms + 34 * DAY_MS) == {"course-ml"}
     assert restart(broker, file, 2 * DAY_MS) == set()
+
+
+def test_of_what_a_group_had_long_ago_the_last_stays(broker: BrokerParts, file: Path) -> None:
+    """Whoever changes a property of a group writes it down each time."""
+    groups = broker.groups
+    other = Person(user=UserName("bio"), groups=("course-bio",))
+    assert asyncio.run(groups.learn(other, ProjectId("course-bio"))) is None
+    for day, kind in ((1, "course"), (2, "club"), (60, "course"), (61, "club")):
+        broker.now_ms = day * DAY_MS
+        news = broker.follower.policy.groups.note("course-ml", ML.user, broker.now_ms, (("kind", kind),))
+        assert news is not None
+        groups._keep(news, ML.user)
+    broker.writer.close()
+    before = len(broker.ledger.config_changes())
+    assert forget_some(broker.ledger.database, 50 * DAY_MS) == 3 * 2
+    assert forget_some(broker.ledger.database, 50 * DAY_MS) == 0
+    kept = [(one["name"], dict(one["properties"])) for one in broker.ledger.event_payloads(SEEN)]
+    assert kept == [("course-bio", {}), ("course-ml", {"kind": "course"}), ("course-ml", {"kind": "club"})]
+    assert len(broker.ledger.config_changes()) == before - 3
