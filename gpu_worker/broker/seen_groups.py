@@ -17,8 +17,8 @@ from gpu_worker.scheduler.policy.group_rules import HubGroup
 MOST_GROUPS, MOST_OF_USER = 2_000, 50
 #: Nothing was used for so long: no budget remembers it.
 FORGET_MS = 35 * DAY_MS
-#: So many properties of a group are kept, and so long a name or value of one.
-_MOST_PROPERTIES, _MOST_LETTERS = 50, 255
+#: So long a name or value of a property is kept.
+_MOST_LETTERS = 255
 #: What the ledger calls what it has of them.
 SEEN = "hub-group"
 #: At which letter of such a name that of the group begins, the first being 1.
@@ -98,7 +98,10 @@ class TooManyGroups(Exception):
 
 
 def readable(properties: object) -> tuple[tuple[str, str], ...]:
-    """Take of a group's properties those that rules can ask for, as texts: no lists, nothing nested, no long ones."""
+    """Take of a group's properties those that rules can ask for, as texts: no lists, nothing nested, no long ones.
+
+    All of them, however many: which are kept is for those to say who know what rules ask for.
+    """
     if not isinstance(properties, dict):
         return ()
     found = []
@@ -106,7 +109,7 @@ def readable(properties: object) -> tuple[tuple[str, str], ...]:
         text = str(value).lower() if isinstance(value, bool) else str(value)
         if isinstance(value, str | bool | int | float) and max(len(name), len(text)) <= _MOST_LETTERS:
             found.append((name, text))
-    return tuple(sorted(found)[:_MOST_PROPERTIES])
+    return tuple(sorted(found))
 
 
 def recalled(events: Iterable[tuple[int, object]], used_ms: Mapping[ProjectId, int]) -> SeenGroups:
