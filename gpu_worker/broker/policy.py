@@ -9,7 +9,7 @@ import msgspec
 import structlog
 
 from bulletin.errors import BadConfig
-from bulletin.ids import UserName
+from bulletin.ids import ProjectId, UserName
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.records import ConfigChange, LedgerEvent, Record
 from gpu_worker.broker.seen_groups import SeenGroups
@@ -102,6 +102,13 @@ class Policy:
     def settings_of(self, quotas: Quotas) -> projects.SchedulerSettings:
         """Join quotas with the pool's own settings. Raises BadConfig where these name a QoS that there is not."""
         return self._join(quotas, self.groups.groups)
+
+    @property
+    def outer(self) -> dict[ProjectId, ProjectId]:
+        """What groups were in, or would be, that earlier brokers have forgotten."""
+        known = {one.id for one in self.settings.projects}
+        made = self._join(self._quotas, self.groups.forgotten).projects
+        return {one.id: one.parent for one in made if one.parent is not None and one.id not in known}
 
     def _join(self, quotas: Quotas, groups: Iterable[HubGroup]) -> projects.SchedulerSettings:
         limits, known = self._max_walltime_ms, [qos.name for qos in quotas.qos]

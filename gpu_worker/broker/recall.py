@@ -1,6 +1,6 @@
 """What a scheduler must be told of the time before it was there: past use and spent budgets, out of the ledger."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
 from bulletin.ids import ProjectId
@@ -18,18 +18,22 @@ _REMEMBERED_MS = 8 * 7 * DAY_MS
 
 
 def past(
-    ledger: Ledger, settings: SchedulerSettings, balances: Iterable[PastCredits], now_ms: int
+    ledger: Ledger,
+    settings: SchedulerSettings,
+    balances: Iterable[PastCredits],
+    now_ms: int,
+    outer: Mapping[ProjectId, ProjectId] | None = None,
 ) -> Iterator[tuple[Event, int]]:
     """Yield each fact with its time: to be stepped in this order, before all else.
 
     `balances` are credits as the ledger has them (`Ledger.past_credits`). A CPU slot counts as a GPU does where the
-    ledger knows of no GPU.
+    ledger knows of no GPU. `outer` is what projects were in that are no more: their use counts there.
     """
     known = ledger.past_use(now_ms - _REMEMBERED_MS)
     has_gpu = any(use.kind == "gpu" for use in known)
     counted = [use for use in known if use.kind == "gpu" or not has_gpu]
     for until_ms, uses in groupby(counted, key=lambda use: use.until_ms):
-        yield UseRecalled(tuple(_as_counted(uses, settings.qos))), min(until_ms, now_ms)
+        yield UseRecalled(tuple(_as_counted(uses, settings.qos, outer or {}))), min(until_ms, now_ms)
     spent = _spent(ledger, None, settings, now_ms, has_gpu=has_gpu)
     yield UseRecalled((), spent, tuple(balances)), now_ms
 
@@ -85,10 +89,13 @@ def _spent(
     return {at: amount for at, amount in spent.items() if amount}
 
 
-def _as_counted(uses: Iterable[HourUse], classes: Iterable[QoS]) -> Iterator[PastUse]:
+def _as_counted(
+    uses: Iterable[HourUse], classes: Iterable[QoS], outer: Mapping[ProjectId, ProjectId]
+) -> Iterator[PastUse]:
     percents = {qos.name: qos.usage_percent for qos in classes}
     for use in uses:
-        yield PastUse(use.project, use.user, use.amount * percents.get(use.qos, 100) // 100)
+        *_, project = map(ProjectId, paths(use.project, outer))
+        yield PastUse(project, use.user, use.amount * percents.get(use.qos, 100) // 100)
 
 
 def unseen(stretches: Iterable[Stretch], accounts: Accounts, now_ms: int) -> UseRecalled:

@@ -41,6 +41,8 @@ class SeenGroups:
         """Take what was kept of earlier brokers and when, the oldest first, and when groups were used last by then."""
         kept = {one.name: (at_ms, one) for at_ms, one in before}
         self._known = {name: one for name, (_, one) in kept.items() if not one.is_forgotten}
+        #: Those that earlier brokers have forgotten: what was used of them long ago was used inside what they were in.
+        self.forgotten = [HubGroup(name, one.properties) for name, (_, one) in kept.items() if one.is_forgotten]
         used = used_ms or {}
         self._used_ms = {name: max(kept[name][0], used.get(name, 0)) for name in self._known}
 
