@@ -24,6 +24,14 @@ _BELIEVE_MS = 60_000
 _FORGET_EVERY_S = 3600.0
 
 
+class _Told(msgspec.Struct, frozen=True):
+    """What the hub said of a group: when, which properties rules asked for then, and what it has of these."""
+
+    at_ms: int
+    wanted: frozenset[str]
+    properties: tuple[tuple[str, str], ...]
+
+
 class GroupProjects:
     """Tells the scheduler of groups that are new, and the ledger, so that later brokers know them too.
 
@@ -42,8 +50,7 @@ class GroupProjects:
         self._follower, self._shell, self._identity, self._writer = follower, shell, identity, writer
         self._now_ms, self._groups = now_ms, follower.policy.groups
         self._settling = asyncio.Lock()
-        #: When the hub said what groups have, and which properties rules asked for then.
-        self._asked: dict[str, tuple[int, frozenset[str]]] = {}
+        self._told: dict[str, _Told] = {}
         self._log = structlog.get_logger("broker")
 
     async def run(self) -> None:
@@ -54,31 +61,25 @@ class GroupProjects:
 
     def must_ask(self, person: Person, project: ProjectId) -> bool:
         """Tell whether the hub is to be asked of a group before it pays: a rule asks for what it has."""
-        wanted = self._wanted
-        asked_ms, names = self._asked.get(project, (0, None))
-        is_believed = names == wanted and self._now_ms() - asked_ms < _BELIEVE_MS
+        wanted, told = self._wanted, self._told.get(project)
+        is_believed = told is not None and told.wanted == wanted and self._now_ms() - told.at_ms < _BELIEVE_MS
         return bool(wanted) and not is_believed and self._may_be_made(person, project)
 
     async def learn(self, person: Person, project: ProjectId) -> NotAllowed | None:
         """Make a project of a group that pays for the first time; return why it may not pay, None where it may."""
         if not self._may_be_made(person, project):
             return None
-        properties = None
         if self.must_ask(person, project):
-            wanted = self._wanted
-            try:
-                told = await self._identity.describe_group(project, self._now_ms())
-            except HubSilent as silent:
-                if project not in self._asked or self._asked[project][1] != wanted:
-                    return silent
-            else:
-                self._asked[project] = self._now_ms(), wanted
-                properties = tuple((name, value) for name, value in told if name in wanted)
+            silent = await self._ask(project)
+            if silent is not None:
+                return silent
+        told = self._told.get(project) if self._wanted else None
+        properties = None if told is None else told.properties
         async with self._settling:  # who asks for the same group meanwhile waits until its rule is in force
             try:
                 news = self._groups.note(project, person.user, self._now_ms(), properties)
             except TooManyGroups as error:
-                self._asked.pop(project, None)
+                self._told.pop(project, None)
                 is_for_it = self._rule_for(HubGroup(project, properties or ())) is not None
                 return NotAllowed(str(error)) if is_for_it else None
             if news is not None:
@@ -87,13 +88,25 @@ class GroupProjects:
                     await self._follower.obey(self._shell)
         return None
 
+    async def _ask(self, project: ProjectId) -> HubSilent | None:
+        """Ask the hub what a group has; return its silence where nothing is known of what rules ask for."""
+        wanted = self._wanted
+        try:
+            found = await self._identity.describe_group(project, self._now_ms())
+        except HubSilent as silent:
+            told = self._told.get(project)
+            return silent if told is None or told.wanted != wanted else None
+        properties = tuple((name, value) for name, value in found if name in wanted)
+        self._told[project] = _Told(self._now_ms(), wanted, properties)
+        return None
+
     async def forget(self) -> None:
         """Forget groups that nothing was used of for long."""
         state = self._shell.scheduler.state
         in_use = {lease.home for lease in state.leases.values()} | {one.home for one in state.pending.values()}
         gone = self._groups.forget(in_use, self._now_ms())
         for one in gone:
-            self._asked.pop(one.name, None)
+            self._told.pop(one.name, None)
             self._keep(one, one.user)
         if gone and self._follower.policy.quotas.group_rules:
             await self._follower.obey(self._shell)

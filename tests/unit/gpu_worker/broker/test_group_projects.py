@@ -13,6 +13,7 @@ from bulletin.wire.messages.allowance_requests import AskAllowances, DecideAllow
 from bulletin.wire.messages.quota_edits import AskQuotaFile, EditQuotas, SettingEdit
 from gpu_worker.broker.active_lease import PendingRequest
 from gpu_worker.broker.identity import Hub, Identity, Person
+from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.seen_groups import (
     FORGET_MS,
     MOST_GROUPS,
@@ -363,3 +364,50 @@ def test_a_hub_that_shows_no_groups_to_the_pool_leaves_such_rules_alone(
     of_hub(broker, hub, tmp_path)
     assert learn(broker, Person(user=UserName("ml"), groups=("unseen",))) == ""
     assert project(broker, "unseen") is None
+
+
+def test_who_brings_too_many_groups_is_refused_at_each_try_by_what_the_hub_said_at_the_first(
+    broker: BrokerParts, hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_hub(broker, hub, tmp_path)
+    names = ("one-more", *(f"g{number}" for number in range(MOST_OF_USER)))
+    hub.group_properties = {name: {"kind": "course"} for name in (*names, "ml")}
+    eve = Person(user=UserName("eve"), groups=names)
+    for name in names[1:]:
+        assert learn(broker, eve, name) == ""
+    obey, describe = broker.follower.obey, broker.identity.describe_group
+    is_obeying, is_told, go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def obey_later(shell: SchedulerShell) -> None:
+        is_obeying.set()
+        await go_on.wait()
+        await obey(shell)
+
+    async def tell(group: str, now_ms: int) -> tuple[tuple[str, str], ...]:
+        told = await describe(group, now_ms)
+        is_told.set()
+        return told
+
+    async def come(person: Person, name: str) -> str:
+        said = await broker.groups.learn(person, ProjectId(name))
+        return "" if said is None else said.problem
+
+    async def at_once() -> list[str]:
+        of_ml = asyncio.create_task(come(Person(user=UserName("ml"), groups=("ml",)), "ml"))
+        await is_obeying.wait()
+        is_told.clear()
+        first = asyncio.create_task(come(eve, names[0]))
+        await is_told.wait()
+        assert not broker.groups.must_ask(eve, ProjectId(names[0]))
+        second = asyncio.create_task(come(eve, names[0]))
+        await asyncio.sleep(0)
+        go_on.set()
+        return [await of_ml, await first, await second]
+
+    monkeypatch.setattr(broker.follower, "obey", obey_later)
+    monkeypatch.setattr(broker.identity, "describe_group", tell)
+    of_ml, first, second = asyncio.run(at_once())
+    assert of_ml == ""
+    assert "You were the first in 50 groups" in first
+    assert second == first
+    assert "You were the first in 50 groups" in learn(broker, eve, names[0])
