@@ -331,7 +331,7 @@ def test_the_hub_is_asked_for_properties_where_a_rule_wants_them_and_again_after
     learn(broker, person)
     assert hub.asked == ["/hub/api/groups/a%20b%2Fc"]
     broker.now_ms += 60_000
-    learn(broker, person)
+    assert refusal(broker, person, gpus=2) == "", "it is what it was before there were rules"
     assert project(broker, "a b/c") == Project(id=ProjectId("a b/c"))
     written(broker)
     assert [one["properties"] for one in broker.ledger.event_payloads(SEEN)] == [
