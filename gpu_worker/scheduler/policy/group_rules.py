@@ -92,7 +92,7 @@ class _Maker:
     """Makes each project once; whatever one is in is named, or has a shorter name: there are no circles."""
 
     def __init__(self, rules: Sequence[GroupRule], named: Sequence[Project], groups: Iterable[HubGroup]) -> None:
-        self._rules, self._named = rules, {one.id for one in named}
+        self._rules, self._named = rules, {one.id for one in named if not one.users}
         self.groups = {one.name: one for one in groups}
         self._found: dict[str, Project | None] = {one.id: one for one in named}
 
@@ -112,14 +112,16 @@ class _Maker:
     def _parent(self, rule: GroupRule, group: HubGroup) -> ProjectId | None:
         """Find what a group is in: what its property names, what its own name begins with, or what the rule says.
 
-        The first two count inside what the rule says alone, which bounds all of its groups.
+        The first two count inside what the rule says alone, which bounds all of its groups. What is reserved for users
+        has a project of its own, which no group is in, whatever it is called.
         """
         told = ProjectId(dict(group.properties).get(rule.parent_property, ""))
         if told in self._named and self._may_hold(told, rule):
             return told
         for outer in _outer_names(group.name, rule.nest_by):
-            if self.make(outer) is not None and self._may_hold(outer, rule):
-                return ProjectId(outer)
+            project = self.make(outer)
+            if project is not None and not project.users and self._may_hold(outer, rule):
+                return project.id
         return rule.parent
 
     def _may_hold(self, name: str, rule: GroupRule) -> bool:

@@ -142,6 +142,26 @@ def test_a_rule_by_properties_is_for_groups_that_have_all_of_them() -> None:
     assert made(TEXT, HubGroup("ml", (*course, ("department", "ml"))))["ml"].parent == "teaching"
 
 
+@pytest.mark.parametrize("parent", ["", 'parent = "cs101"\n'], ids=["anywhere", "inside"])
+@pytest.mark.parametrize("way", ['groups = ["*"]\nnest_by = "-"', 'groups = ["*"]\nparent_property = "department"'])
+def test_no_group_is_in_what_is_reserved_for_users(way: str, parent: str) -> None:
+    text = f"""
+[projects.cs101]
+guaranteed = 4
+[reservations.exam]
+project = "cs101"
+users = ["ann"]
+gpus = 4
+from = "2026-12-01T20:00"
+until = "2026-12-01T22:00"
+time_zone = "Europe/Berlin"
+[group_rules.x]
+{way}
+{parent}"""
+    group = HubGroup("exam in cs101-x", (("department", "exam in cs101"),))
+    assert made(text, group)["exam in cs101-x"].parent == ("cs101" if parent else None)
+
+
 @pytest.mark.parametrize("setting", [*NEVER_BY_RULE], ids=str)
 def test_no_rule_gives_a_guarantee_or_keeps_anything_from_others(setting: str) -> None:
     example = next(one.example for one in PROJECT_SETTINGS if one.name == setting)
