@@ -8,8 +8,9 @@ import msgspec
 import structlog
 
 from bulletin.errors import NotAllowed
+from bulletin.hub_scopes import READ_GROUPS_SCOPE
 from bulletin.ids import ProjectId, UserName
-from gpu_worker.broker.identity import HubSilent, Identity, Person
+from gpu_worker.broker.identity import HubForbids, HubSilent, Identity, Person
 from gpu_worker.broker.policy_follower import PolicyFollower
 from gpu_worker.broker.records import ConfigChange, LedgerEvent
 from gpu_worker.broker.scheduler_shell import SchedulerShell
@@ -51,6 +52,7 @@ class GroupProjects:
         self._now_ms, self._groups = now_ms, follower.policy.groups
         self._settling = asyncio.Lock()
         self._told: dict[str, _Told] = {}
+        self._is_forbidden = False  #: the hub did not let the pool see the last group
         self._log = structlog.get_logger("broker")
 
     async def run(self) -> None:
@@ -74,7 +76,7 @@ class GroupProjects:
             if silent is not None:
                 return silent
         told = self._told.get(project) if self._wanted else None
-        properties = None if told is None else told.properties
+        properties = None if told is None else told.properties  # what an earlier broker heard of it stays
         async with self._settling:  # who asks for the same group meanwhile waits until its rule is in force
             try:
                 news = self._groups.note(project, person.user, self._now_ms(), properties)
@@ -89,16 +91,27 @@ class GroupProjects:
         return None
 
     async def _ask(self, project: ProjectId) -> HubSilent | None:
-        """Ask the hub what a group has; return its silence where nothing is known of what rules ask for."""
+        """Ask the hub what a group has; return its silence where it never said all that rules ask for."""
         wanted = self._wanted
         try:
             found = await self._identity.describe_group(project, self._now_ms())
         except HubSilent as silent:
-            told = self._told.get(project)
-            return silent if told is None or told.wanted != wanted else None
+            if isinstance(silent, HubForbids) and not self._is_forbidden:
+                self._log.warning("the hub does not show what groups have", lacks_scope=READ_GROUPS_SCOPE)
+            self._is_forbidden = isinstance(silent, HubForbids)
+            return None if self._is_known(project, wanted) else silent
+        self._is_forbidden = False
         properties = tuple((name, value) for name, value in found if name in wanted)
         self._told[project] = _Told(self._now_ms(), wanted, properties)
         return None
+
+    def _is_known(self, project: ProjectId, wanted: frozenset[str]) -> bool:
+        """Whether it is known what a group has of these properties, from this broker or an earlier one."""
+        told = self._told.get(project)
+        if told is not None:
+            return told.wanted == wanted
+        kept = next((one for one in self._groups.groups if one.name == project), None)
+        return kept is not None and wanted <= dict(kept.properties).keys()
 
     async def forget(self) -> None:
         """Forget groups that nothing was used of for long."""

@@ -19,7 +19,14 @@ from typing import TypeVar
 import msgspec
 
 from bulletin.errors import NotAllowed
-from bulletin.hub_scopes import READ_USERS_SCOPE, SERVICE, led_projects, may_be_named_lead, may_manage
+from bulletin.hub_scopes import (
+    READ_GROUPS_SCOPE,
+    READ_USERS_SCOPE,
+    SERVICE,
+    led_projects,
+    may_be_named_lead,
+    may_manage,
+)
 from bulletin.ids import ProjectId, UserName
 from bulletin.units import HOUR_MS
 from gpu_worker.broker.seen_groups import readable
@@ -41,6 +48,10 @@ _MOST_BYTES = 2**22
 #: Who may not know a name is told so.
 SOMEONE = UserName("someone else")
 _UNKNOWN = "The hub does not know your server's token. Restart your server from the hub's control panel."
+_FORBIDS_GROUPS = (
+    "The hub does not show the pool what your group has, and rules of the quota file ask for it. Tell the pool's "
+    f"admins: its service needs the scope {READ_GROUPS_SCOPE} of the hub."
+)
 _AWAY = "The hub could not be asked who you are: it does not answer. Try again in a moment."
 
 
@@ -137,6 +148,10 @@ class HubSilent(NotAllowed):
     """The hub could not say."""
 
 
+class HubForbids(HubSilent):
+    """The hub does not let the pool's service see it."""
+
+
 class HubAway(HubSilent):
     """The hub does not answer at all."""
 
@@ -201,7 +216,10 @@ class Identity:
         return await self._run(self._ask_about, user)
 
     async def describe_group(self, group: str, now_ms: int) -> tuple[tuple[str, str], ...]:
-        """Ask the hub which properties a group has; none where it does not show them. Raises HubSilent."""
+        """Ask the hub which properties a group has; none where it has no such group.
+
+        Raises HubForbids where the pool's service may not see groups, HubSilent if the hub cannot say.
+        """
         if self._hub is None:
             return ()
         if now_ms < self._away_until_ms:
@@ -306,10 +324,12 @@ class Identity:
 
     def _ask_of_group(self, group: str) -> tuple[tuple[str, str], ...]:
         assert self._hub is not None
-        model = self._get(f"/groups/{urllib.parse.quote(group, safe='')}", self._hub.token, _GroupModel)
+        path = f"/groups/{urllib.parse.quote(group, safe='')}"
+        model = self._get(path, self._hub.token, _GroupModel, forbidden=HubForbids(_FORBIDS_GROUPS))
         return () if model is None else readable(model.properties)
 
-    def _get(self, path: str, token: str, model: type[Model]) -> Model | None:
+    def _get(self, path: str, token: str, model: type[Model], forbidden: HubForbids | None = None) -> Model | None:
+        """Get an answer of the hub, None where it has none. Raises HubSilent, and `forbidden` where that is given."""
         assert self._hub is not None
         request = urllib.request.Request(  # noqa: S310  the hub's own address, from the environment it gave us
             self._hub.url + path, headers={"Authorization": f"token {token}", "Accept": "application/json"}
@@ -319,6 +339,8 @@ class Identity:
                 return msgspec.json.decode(answer.read(_MOST_BYTES), type=model)
         except urllib.error.HTTPError as error:
             error.close()
+            if forbidden is not None and error.code in (401, 403):
+                raise forbidden from None
             if error.code in (401, 403, 404):
                 return None
             raise HubSilent(
