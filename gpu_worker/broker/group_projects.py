@@ -65,7 +65,8 @@ class GroupProjects:
         """Tell whether the hub is to be asked of a group before it pays: a rule asks for what it has."""
         wanted, told = self._wanted, self._told.get(project)
         is_believed = told is not None and told.wanted == wanted and self._now_ms() - told.at_ms < _BELIEVE_MS
-        return bool(wanted) and not is_believed and self._may_be_made(person, project)
+        may_need = bool(wanted) and not is_believed and self._may_be_made(person, project)
+        return may_need and project not in self._named  # what the file names has what the file says
 
     async def learn(self, person: Person, project: ProjectId) -> NotAllowed | None:
         """Make a project of a group that pays for the first time; return why it may not pay, None where it may."""
@@ -79,7 +80,7 @@ class GroupProjects:
         properties = None if told is None else told.properties  # what an earlier broker heard of it stays
         async with self._settling:  # who asks for the same group meanwhile waits until its rule is in force
             try:
-                news = self._groups.note(project, person.user, self._now_ms(), properties)
+                news = self._groups.note(project, person.user, self._now_ms(), properties, self._named)
             except TooManyGroups as error:
                 self._told.pop(project, None)
                 is_for_it = self._rule_for(HubGroup(project, properties or ())) is not None
@@ -134,10 +135,13 @@ class GroupProjects:
         asked = {name for rule in rules for name, _ in rule.properties}
         return frozenset(asked | {rule.parent_property for rule in rules if rule.parent_property})
 
+    @property
+    def _named(self) -> frozenset[str]:
+        """The names of the projects that the file names."""
+        return frozenset(one.id for one in self._follower.policy.quotas.projects)
+
     def _rule_for(self, group: HubGroup) -> GroupRule | None:
-        quotas = self._follower.policy.quotas
-        is_named = any(one.id == group.name for one in quotas.projects)
-        return None if is_named else find_rule(quotas.group_rules, group)
+        return None if group.name in self._named else find_rule(self._follower.policy.quotas.group_rules, group)
 
     def _keep(self, one: SeenGroup, by: UserName) -> None:
         """Write to the log and the ledger what is new of a group."""

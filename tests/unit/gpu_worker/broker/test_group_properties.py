@@ -131,6 +131,30 @@ def test_of_a_group_that_the_hub_does_not_have_it_says_so(broker: BrokerParts, h
     assert learn(broker, Person(user=UserName("ml"), groups=("gone",))) == ""
 
 
+def test_what_the_file_names_is_what_the_file_says_whatever_the_hub_says_and_takes_no_place(
+    broker: BrokerParts, hub: FakeHub, tmp_path: Path
+) -> None:
+    of_hub(broker, hub, tmp_path)
+    names = [f"lab{number}" for number in range(MOST_OF_USER + 1)]
+    file = tmp_path / "quotas.toml"
+    file.write_text(BY_PROPERTY + "".join(f"[projects.{name}]\nlimit = 2\n" for name in names))
+    broker.use_quota_file(file)
+    eve = Person(user=UserName("eve"), groups=(*names, "course"))
+    hub.status = 500
+    for name in names:
+        assert not broker.groups.must_ask(eve, ProjectId(name))
+        assert learn(broker, eve, name) == ""
+    assert hub.asked == []
+    hub.status, hub.group_properties["course"] = 200, {"kind": "course"}
+    assert learn(broker, eve, "course") == "", "the file's projects are none of the 50 that she may bring"
+    broker.submit(eve, "1", names[0], qos="interactive", gpus=1)
+    file.write_text('[group_rules.all]\ngroups = ["*"]\nlimit = 1\n')
+    asyncio.run(broker.follower.load(broker.shell))
+    unnamed = project(broker, names[0])
+    assert unnamed is not None
+    assert unnamed.rule == "all", "a rule holds for it at once where it is named no more"
+
+
 def test_who_brings_too_many_groups_is_refused_at_each_try_by_what_the_hub_said_at_the_first(
     broker: BrokerParts, hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
