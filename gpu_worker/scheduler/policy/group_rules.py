@@ -16,6 +16,8 @@ NEST_MARKS = ("/", ".", "-", "_", ":")
 _ANY = "*"
 #: Stands for any letters where two patterns are compared: no name that people type has it.
 _SOME = "\uffff"
+#: Of what a group is in by its name, so many levels from the top are projects where nobody named or saw them.
+MOST_UNSEEN = 3
 
 
 class HubGroup(msgspec.Struct, frozen=True):
@@ -118,8 +120,9 @@ class _Maker:
         told = ProjectId(dict(group.properties).get(rule.parent_property, ""))
         if told in self._named and self._may_hold(told, rule):
             return told
-        for outer in _outer_names(group.name, rule.nest_by):
-            project = self.make(outer)
+        for level, outer in _outer_names(group.name, rule.nest_by):
+            is_there = outer in self._named or outer in self.groups
+            project = self.make(outer) if is_there or level <= MOST_UNSEEN else None
             if project is not None and not project.users and self._may_hold(outer, rule):
                 return project.id
         return rule.parent
@@ -138,12 +141,12 @@ class _Maker:
         return way
 
 
-def _outer_names(name: str, mark: str) -> Iterator[str]:
-    """Yield what a name begins with before each mark, the longest first; of many marks, before the first few."""
+def _outer_names(name: str, mark: str) -> Iterator[tuple[int, str]]:
+    """Yield what a name begins with before each mark, the longest first, and before which; of many, the first few."""
     if not mark:
         return
     parts = name.split(mark, MOST_LEVELS)
     for count in range(len(parts) - 1, 0, -1):
         outer = mark.join(parts[:count])
         if outer.strip():
-            yield outer
+            yield count, outer
