@@ -91,6 +91,7 @@ def test_a_hub_that_does_not_answer_makes_no_project_without_its_rule(
     hub.status = 500
     assert "Try again in a moment" in learn(broker, person)
     hub.status = 200
+    broker.now_ms += 10_000
     assert learn(broker, person) == ""
     broker.now_ms += 60_000
     hub.status = 500
@@ -122,6 +123,7 @@ def test_a_hub_that_shows_no_groups_to_the_pool_lets_no_group_out_of_its_rule(
         assert made is not None
         assert made.rule == "x"
     hub.group_properties["unseen"] = {}
+    broker.now_ms += 10_000
     assert learn(broker, unseen) == "", "no rule is for it"
 
 
