@@ -87,8 +87,7 @@ class GroupProjects:
                 return NotAllowed(str(error)) if is_for_it else None
             if news is not None:
                 self._keep(news, person.user)
-                if self._follower.policy.quotas.group_rules:
-                    await self._follower.obey(self._shell)
+                await self._follower.obey(self._shell)  # also for rules that are only just being read
         return None
 
     async def _ask(self, project: ProjectId) -> HubSilent | None:
@@ -122,7 +121,7 @@ class GroupProjects:
         for one in gone:
             self._told.pop(one.name, None)
             self._keep(one, one.user)
-        if gone and self._follower.policy.quotas.group_rules:
+        if gone:
             await self._follower.obey(self._shell)
 
     def _may_be_made(self, person: Person, project: ProjectId) -> bool:

@@ -1,6 +1,7 @@
 """Groups that nobody named: projects by a rule at their first cell, through restarts, and never beyond their rule."""
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from gpu_worker.broker.seen_groups import (
     TooManyGroups,
     readable,
 )
+from gpu_worker.quotas import QuotaChange, Quotas, difference
 from gpu_worker.scheduler.policy.projects import Project
 from tests.unit.gpu_worker.broker.broker_parts import ADMIN, BrokerParts
 
@@ -205,6 +207,34 @@ def test_who_comes_at_the_same_time_waits_until_the_rule_holds(broker: BrokerPar
 
     file.write_text(RULES + "# more\n")  # it is read meanwhile
     assert asyncio.run(at_once()) == ["courses", "courses"]
+
+
+def test_who_comes_while_the_first_rules_are_being_read_has_what_they_say(
+    broker: BrokerParts, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_text("[projects.teaching]\nlimit = 3\n")
+    reload(broker)
+    is_reading, go_on = threading.Event(), threading.Event()
+
+    def compare(before: Quotas, after: Quotas) -> list[QuotaChange]:
+        is_reading.set()
+        go_on.wait()
+        return difference(before, after)
+
+    async def meanwhile() -> None:
+        loading = asyncio.create_task(broker.follower.load(broker.shell))
+        await asyncio.to_thread(is_reading.wait)
+        coming = asyncio.create_task(broker.groups.learn(ML, ML.project))
+        await asyncio.sleep(0)
+        go_on.set()
+        await asyncio.gather(loading, coming)
+
+    monkeypatch.setattr("gpu_worker.broker.policy.difference", compare)
+    file.write_text(RULES)
+    asyncio.run(meanwhile())
+    course = project(broker, "course-ml")
+    assert course is not None
+    assert course.rule == "courses"
 
 
 def test_somebody_with_two_groups_has_in_each_what_its_rule_says(broker: BrokerParts, file: Path) -> None:
