@@ -57,19 +57,26 @@ class SeenGroups:
         return known is not None and properties in (None, known.properties)
 
     def note(
-        self, name: str, user: UserName, now_ms: int, properties: tuple[tuple[str, str], ...] | None = None
+        self,
+        name: str,
+        user: UserName,
+        now_ms: int,
+        properties: tuple[tuple[str, str], ...] | None = None,
+        named: Collection[str] = (),
     ) -> SeenGroup | None:
         """Note that a group is used; return what is new of it, None where nothing is.
 
-        `properties` are what the hub says now; None is that it was not asked. Raises TooManyGroups.
+        `properties` are what the hub says now; None is that it was not asked. Those that the quota file names take no
+        place of others. Raises TooManyGroups.
         """
         known = self._known.get(name)
         if known is None:
-            if len(self._known) >= MOST_GROUPS:
+            counted = [] if name in named else [one for one in self._known.values() if one.name not in named]
+            if len(counted) >= MOST_GROUPS:
                 raise TooManyGroups(
                     f"The pool knows {MOST_GROUPS} groups of this hub, and no more can come. Tell the pool's admins."
                 )
-            if sum(one.user == user for one in self._known.values()) >= MOST_OF_USER:
+            if sum(one.user == user for one in counted) >= MOST_OF_USER:
                 raise TooManyGroups(
                     f"You were the first in {MOST_OF_USER} groups that used this pool lately, and that is as many as "
                     "one may. Use another project with --project, or tell the pool's admins."
