@@ -79,7 +79,7 @@ class PolicyFollower:
         await shell.step(events.SettingsChanged(settings))
         if spent is not None:
             await shell.step(spent)
-        await reserved_names.take_back(shell)
+        await reserved_names.refuse_namesakes(shell)
 
     def _spent(self, before: SchedulerSettings, after: SchedulerSettings) -> events.UseRecalled | None:
         try:

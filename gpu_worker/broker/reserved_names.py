@@ -6,7 +6,7 @@ from gpu_worker.broker.known_ids import why_reserved
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 
 
-async def take_back(shell: SchedulerShell) -> None:
+async def refuse_namesakes(shell: SchedulerShell) -> None:
     """Refuse what waits in such a group, and end its sessions without a cell. A cell that runs ends as it would."""
     state = shell.scheduler.state
     for request, pending in list(shell.pending_requests.items()):
