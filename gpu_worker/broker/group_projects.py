@@ -1,6 +1,7 @@
 """Groups that nobody named become projects when they first pay for something, as the rules of the quota file say."""
 
 import asyncio
+import time
 from collections.abc import Callable
 
 import msgspec
@@ -21,7 +22,7 @@ from gpu_worker.scheduler.policy.projects import DEFAULT_PROJECT
 
 #: How long what the hub says of a group is believed.
 _BELIEVE_MS = 60_000
-_FORGET_EVERY_S = 3600.0
+_LOOK_EVERY_S, _FORGET_EVERY_S = 5.0, 3600.0
 
 
 class _Told(msgspec.Struct, frozen=True):
@@ -53,14 +54,19 @@ class GroupProjects:
         #: Groups of which something is new that is not in force yet.
         self._unsettled: set[str] = set()
         self._told: dict[str, _Told] = {}
+        self._all_told: frozenset[str] = frozenset()  #: of these properties the hub was asked for all groups in use
         self._is_forbidden = False  #: the hub did not let the pool see the last group
         self._log = structlog.get_logger("broker")
 
     async def run(self) -> None:
-        """Forget groups of long ago, until cancelled."""
+        """Ask again of groups when rules ask for something else, and forget those of long ago, until cancelled."""
+        began_s = time.monotonic()
         while True:
-            await asyncio.sleep(_FORGET_EVERY_S)
-            await self.forget()
+            await asyncio.sleep(_LOOK_EVERY_S)
+            await self.ask_again()
+            if time.monotonic() - began_s >= _FORGET_EVERY_S:
+                began_s = time.monotonic()
+                await self.forget()
 
     def must_ask(self, person: Person, project: ProjectId) -> bool:
         """Tell whether the hub is to be asked of a group before it pays: a rule asks for what it has."""
@@ -82,20 +88,42 @@ class GroupProjects:
             silent = await self._ask(project)
             if silent is not None:
                 return silent
+        return await self._note(person.user, project)
+
+    async def ask_again(self) -> None:
+        """Ask the hub of groups in use whose rules ask for what it was not asked: until somebody comes is too late."""
+        wanted = self._wanted
+        if wanted == self._all_told:
+            return
+        in_use, is_silent = self._in_use, False
+        known = {one.name for one in self._groups.groups} - self._named
+        for name in sorted(in_use.keys() & known) if wanted else ():
+            told = self._told.get(name)
+            if told is not None and told.wanted == wanted:
+                continue
+            if await self._ask(name) is not None:
+                is_silent = True
+            else:
+                await self._note(in_use[name], name)
+        if not is_silent:
+            self._all_told = wanted
+
+    async def _note(self, user: UserName, project: ProjectId) -> NotAllowed | None:
+        """Note a group with what is known of it, and bring its rule into force; return why it may not pay."""
         told = self._told.get(project) if self._wanted else None
         properties = None if told is None else told.properties  # what an earlier broker heard of it stays
         if self._groups.is_known(project, properties) and project not in self._unsettled:
-            self._groups.note(project, person.user, self._now_ms())
+            self._groups.note(project, user, self._now_ms())
             return None
         async with self._settling:  # who asks for the same group meanwhile waits until its rule is in force
             try:
-                news = self._groups.note(project, person.user, self._now_ms(), properties, self._named)
+                news = self._groups.note(project, user, self._now_ms(), properties, self._named)
             except TooManyGroups as error:
                 self._told.pop(project, None)
                 is_for_it = self._rule_for(HubGroup(project, properties or ())) is not None
                 return NotAllowed(str(error)) if is_for_it else None
             if news is not None:
-                self._keep(news, person.user)
+                self._keep(news, user)
                 self._unsettled.add(project)
             if project in self._unsettled:
                 await self._follower.obey(self._shell)  # also for rules that are only just being read
@@ -127,9 +155,7 @@ class GroupProjects:
 
     async def forget(self) -> None:
         """Forget groups that nothing was used of for long."""
-        state = self._shell.scheduler.state
-        in_use = {lease.home for lease in state.leases.values()} | {one.home for one in state.pending.values()}
-        gone = self._groups.forget(in_use, self._now_ms())
+        gone = self._groups.forget(self._in_use, self._now_ms())
         for one in gone:
             self._told.pop(one.name, None)
             self._keep(one, one.user)
@@ -138,6 +164,13 @@ class GroupProjects:
 
     def _may_be_made(self, person: Person, project: ProjectId) -> bool:
         return project in person.groups and project != DEFAULT_PROJECT and not person.is_owner
+
+    @property
+    def _in_use(self) -> dict[ProjectId, UserName]:
+        """The projects whose cells wait or run, each with one of these users."""
+        state = self._shell.scheduler.state
+        waiting = {one.home: one.user for one in state.pending.values()}
+        return waiting | {one.home: one.user for one in state.leases.values()}
 
     @property
     def _wanted(self) -> frozenset[str]:

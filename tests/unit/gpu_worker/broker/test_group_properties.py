@@ -9,6 +9,7 @@ import pytest
 import structlog
 
 from bulletin.ids import ProjectId, UserName
+from bulletin.wire import messages as wire
 from gpu_worker.broker.identity import Hub, Identity, Person
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.seen_groups import MOST_OF_USER, SEEN
@@ -213,3 +214,30 @@ def test_of_many_properties_those_count_that_a_rule_asks_for(broker: BrokerParts
     assert made.rule == "x"
     written(broker)
     assert [one["properties"] for one in broker.ledger.event_payloads(SEEN)] == [[["kind", "course"]]]
+
+
+def test_a_new_rule_by_properties_holds_for_groups_whose_cells_wait(
+    broker: BrokerParts, hub: FakeHub, tmp_path: Path
+) -> None:
+    of_hub(broker, hub, tmp_path)
+    file = tmp_path / "quotas.toml"
+    file.write_text('[group_rules.labs]\nproperties = ["kind=lab"]\nlimit = 1\n')
+    broker.use_quota_file(file)
+    hub.group_properties["ml"] = {"kind": "course", "term": "2026"}
+    person = Person(user=UserName("ml"), groups=("ml",))
+    assert learn(broker, person) == ""
+    broker.submit(person, "1", qos="interactive", gpus=2)
+    assert not any(isinstance(said, wire.Refusal) for _, said in broker.to_sessions)
+    file.write_text('[group_rules.term]\nproperties = ["term=2026"]\nlimit = 1\n')
+    asyncio.run(broker.follower.load(broker.shell))
+    hub.status = 500
+    asyncio.run(broker.groups.ask_again())
+    hub.status = 200
+    broker.now_ms += 10_000
+    asyncio.run(broker.groups.ask_again())
+    made = project(broker, "ml")
+    assert made is not None
+    assert made.rule == "term"
+    assert isinstance(broker.to_sessions[-1][1], wire.Refusal), "more is asked for than it may have now"
+    asyncio.run(broker.groups.ask_again())
+    assert hub.asked == ["/hub/api/groups/ml"] * 3, "all groups in use are known now"
