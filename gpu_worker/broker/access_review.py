@@ -22,6 +22,7 @@ from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, UserName
 from bulletin.kept_time import is_kept
 from gpu_worker.broker.identity import HubAway, HubSilent, Identity, Person, TokenUnknown, UserUnknown
 from gpu_worker.broker.kernels import Kernels
+from gpu_worker.broker.known_ids import why_reserved
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.scheduler.policy.projects import DEFAULT_PROJECT
 
@@ -131,8 +132,8 @@ class AccessReview:
         """Take from a person what projects pay for that they are not in any more."""
         for request in requests:
             pending = self._shell.pending_requests.get(request)
-            if pending is not None and not _may_go_on(person, pending.project):
-                sentence = person.refuse_project(pending.project)
+            sentence = self._why_not(person, pending.project) if pending is not None else ""
+            if sentence:
                 await self._shell.cancel_request(request, sentence, RefusalCode.NOT_YOUR_PROJECT)
         await self._end_others(person, leases)
 
@@ -143,8 +144,9 @@ class AccessReview:
         """
         for name in leases:
             lease = self._shell.scheduler.state.leases.get(name)
-            if lease is not None and person is not None and not _may_go_on(person, lease.project):
-                await self._end(name, person.refuse_project(lease.project), is_to_spare=True)
+            sentence = self._why_not(person, lease.home) if lease is not None else ""
+            if sentence:
+                await self._end(name, sentence, is_to_spare=True)
             elif self._now_ms() - self._silent_since_ms.get(name, self._now_ms()) >= _SILENT_MS:
                 await self._end(name, _SILENT, is_to_spare=True, is_kept_to_spare=True)
             else:
@@ -169,7 +171,11 @@ class AccessReview:
         else:
             await self._shell.evict(name)
 
+    def _why_not(self, person: Person | None, project: ProjectId) -> str:
+        """Say why a project may not go on to pay; empty where it may.
 
-def _may_go_on(person: Person, project: ProjectId) -> bool:
-    """Whether this project may go on to pay. Who has come into a group since has lost nothing by that."""
-    return project == DEFAULT_PROJECT or person.may_charge(project)
+        Who has come into a group since has lost nothing by that. A reservation that is called as the group may be new.
+        """
+        if person is not None and project != DEFAULT_PROJECT and not person.may_charge(project):
+            return person.refuse_project(project)
+        return why_reserved(self._shell.scheduler.state, project)

@@ -48,7 +48,7 @@ from gpu_worker.broker.quota_editing import QuotaEditing
 from gpu_worker.broker.quota_previews import QuotaPreviews, environment_of
 from gpu_worker.broker.retention import Retention
 from gpu_worker.broker.scheduler_shell import SchedulerShell
-from gpu_worker.broker.seen_groups import SEEN, recalled
+from gpu_worker.broker.seen_groups import FORGET_MS, SEEN, recalled
 from gpu_worker.broker.unreachable_nodes import UnreachableNodes
 from gpu_worker.broker.writer import Writer
 from gpu_worker.config import LOCALHOST, PoolSettings
@@ -145,12 +145,14 @@ class Broker:
             settings.keep_ms,
         )
         before, times = in_force(ledger)
-        policy = Policy(settings, before, recalled(ledger.event_payloads(SEEN), self.started_ms))
+        groups = recalled(ledger.timed_payloads(SEEN), ledger.last_use(self.started_ms - FORGET_MS))
+        policy = Policy(settings, before, groups)
         self._follower = PolicyFollower(policy, ledger, self.writer, times, self.now_ms)
         scheduler = Scheduler(self._follower.settings)
         self._journal = JournalFile(settings.journal_file, scheduler.settings) if settings.journal_file else None
         balances = ledger.past_credits()
-        for event, at_ms in recall.past(ledger, self._follower.settings, balances, self.started_ms):
+        outer = policy.outer
+        for event, at_ms in recall.past(ledger, self._follower.settings, balances, self.started_ms, outer):
             if self._journal is not None:
                 self._journal.note(event, at_ms)
             scheduler.step(event, at_ms)

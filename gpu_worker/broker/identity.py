@@ -8,6 +8,7 @@ import http.client
 import os
 import pwd
 import secrets
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -19,7 +20,14 @@ from typing import TypeVar
 import msgspec
 
 from bulletin.errors import NotAllowed
-from bulletin.hub_scopes import READ_USERS_SCOPE, SERVICE, led_projects, may_be_named_lead, may_manage
+from bulletin.hub_scopes import (
+    READ_GROUPS_SCOPE,
+    READ_USERS_SCOPE,
+    SERVICE,
+    led_projects,
+    may_be_named_lead,
+    may_manage,
+)
 from bulletin.ids import ProjectId, UserName
 from bulletin.units import HOUR_MS
 from gpu_worker.broker.seen_groups import readable
@@ -30,8 +38,9 @@ _BELIEVE_MS, _BELIEVE_STILL_MS = 60_000, HOUR_MS
 _HUB_TIMEOUT_S = 10.0
 #: And for all of an answer, whose parts come one by one.
 _ANSWER_S = 20.0
-#: So many questions to the hub at once; and so many about tokens that were never heard of, which anybody can show.
-_THREADS, _STRANGERS = 4, 3
+#: So many questions to the hub at once; so many about tokens that were never heard of, which anybody can show; and so
+#: many about groups. What is left is for who is known.
+_THREADS, _STRANGERS, _GROUPS = 6, 3, 2
 #: How long a token that the hub refused is refused without asking again, and how many of them are remembered.
 _REFUSE_MS, _MOST_REFUSED = 10_000, 10_000
 #: How long a hub that did not answer is not asked again.
@@ -41,6 +50,10 @@ _MOST_BYTES = 2**22
 #: Who may not know a name is told so.
 SOMEONE = UserName("someone else")
 _UNKNOWN = "The hub does not know your server's token. Restart your server from the hub's control panel."
+_FORBIDS_GROUPS = (
+    "The hub does not show the pool what your group has, and rules of the quota file ask for it. Tell the pool's "
+    f"admins: its service needs the scope {READ_GROUPS_SCOPE} of the hub."
+)
 _AWAY = "The hub could not be asked who you are: it does not answer. Try again in a moment."
 
 
@@ -118,6 +131,8 @@ class _GroupModel(msgspec.Struct, frozen=True):
     properties: dict[str, object] = {}
 
 
+#: What a group has on the hub, by name.
+Properties = tuple[tuple[str, str], ...]
 Model = TypeVar("Model", bound=msgspec.Struct)
 Word = TypeVar("Word")
 Answered = TypeVar("Answered")
@@ -135,6 +150,10 @@ _opener = urllib.request.build_opener(_NoRedirects)
 
 class HubSilent(NotAllowed):
     """The hub could not say."""
+
+
+class HubForbids(HubSilent):
+    """The hub does not let the pool's service see it."""
 
 
 class HubAway(HubSilent):
@@ -158,6 +177,10 @@ class Identity:
         self._threads = ThreadPoolExecutor(_THREADS, "hub")
         self._strangers = asyncio.Semaphore(_STRANGERS)
         self._asking: dict[str, asyncio.Task[Person]] = {}
+        self._few_groups = asyncio.Semaphore(_GROUPS)
+        self._asking_of: dict[str, asyncio.Task[Properties]] = {}
+        #: Groups of which the hub could not say anything, until when and why; the oldest first.
+        self._unsaid: dict[str, tuple[int, HubSilent]] = {}
         #: Tokens (as digests) that the hub refused, until when and why; the oldest first.
         self._refused: dict[bytes, tuple[int, NotAllowed]] = {}
         self._away_until_ms = 0
@@ -200,13 +223,36 @@ class Identity:
             raise HubAway(_AWAY)
         return await self._run(self._ask_about, user)
 
-    async def describe_group(self, group: str, now_ms: int) -> tuple[tuple[str, str], ...]:
-        """Ask the hub which properties a group has; none where it does not show them. Raises HubSilent."""
+    async def ask_about_group(self, group: str, now_ms: int) -> Properties:
+        """Ask the hub which properties a group has, once for all who ask meanwhile; none where it has no such group.
+
+        Raises HubForbids where the pool's service may not see groups, HubSilent if the hub cannot say.
+        """
         if self._hub is None:
             return ()
-        if now_ms < self._away_until_ms:
-            raise HubAway(_AWAY)
-        return await self._run(self._ask_of_group, group)
+        asking = self._asking_of.get(group)
+        if asking is None:
+            asking = self._asking_of[group] = asyncio.create_task(self._ask_of_few(group, now_ms))
+            asking.add_done_callback(lambda _: self._asking_of.pop(group, None))
+        return await asyncio.shield(asking)
+
+    async def _ask_of_few(self, group: str, now_ms: int) -> Properties:
+        """Ask about a group when few others are asked about; a hub that is silent is not asked again at once."""
+        async with self._few_groups:
+            if now_ms < self._away_until_ms:  # since then, too: who waited does not wait once more
+                raise HubAway(_AWAY)
+            self._unsaid = {name: entry for name, entry in self._unsaid.items() if entry[0] > now_ms}
+            if group in self._unsaid:
+                raise self._unsaid[group][1].with_traceback(None)
+            began_s = time.monotonic()
+            try:
+                return await self._run(self._ask_of_group, group)
+            except HubSilent as error:
+                until_ms = now_ms + round((time.monotonic() - began_s) * 1000) + _REST_MS
+                if isinstance(error, HubAway):
+                    self._away_until_ms = until_ms
+                self._unsaid[group] = until_ms, error
+                raise
 
     async def _ask_and_remember(self, token: str, now_ms: int) -> Person:
         """Ask the hub, and remember what it said."""
@@ -304,12 +350,14 @@ class Identity:
             return None  # a hub that shows its users to this service not at all, or some of them
         raise UserUnknown(f"You ({user}) are no user of this hub any more.")
 
-    def _ask_of_group(self, group: str) -> tuple[tuple[str, str], ...]:
+    def _ask_of_group(self, group: str) -> Properties:
         assert self._hub is not None
-        model = self._get(f"/groups/{urllib.parse.quote(group, safe='')}", self._hub.token, _GroupModel)
+        path = f"/groups/{urllib.parse.quote(group, safe='')}"
+        model = self._get(path, self._hub.token, _GroupModel, forbidden=HubForbids(_FORBIDS_GROUPS))
         return () if model is None else readable(model.properties)
 
-    def _get(self, path: str, token: str, model: type[Model]) -> Model | None:
+    def _get(self, path: str, token: str, model: type[Model], forbidden: HubForbids | None = None) -> Model | None:
+        """Get an answer of the hub, None where it has none. Raises HubSilent, and `forbidden` where that is given."""
         assert self._hub is not None
         request = urllib.request.Request(  # noqa: S310  the hub's own address, from the environment it gave us
             self._hub.url + path, headers={"Authorization": f"token {token}", "Accept": "application/json"}
@@ -319,6 +367,8 @@ class Identity:
                 return msgspec.json.decode(answer.read(_MOST_BYTES), type=model)
         except urllib.error.HTTPError as error:
             error.close()
+            if forbidden is not None and error.code in (401, 403):
+                raise forbidden from None
             if error.code in (401, 403, 404):
                 return None
             raise HubSilent(

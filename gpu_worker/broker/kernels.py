@@ -89,6 +89,7 @@ class Kernels:
         self._routes: dict[SessionId, bytes] = {}  #: the connection on which a session's kernel was heard last
         self._sessions: dict[tuple[UserName, KernelId], SessionId] = {}
         self.aside = AsideWork(faults, self.end_connection)
+        self._settling: set[RequestId] = set()  #: those that are taken in aside, and were not withdrawn meanwhile
         self._pauses = BrokerPauses(now_ms())
         self.refused_hellos = 0
         self.active_ms = now_ms()  #: when any kernel was heard last
@@ -115,11 +116,9 @@ class Kernels:
         match message:
             case wire.Ping():
                 await self._send(route, wire.Pong())
-            case wire.Submit() | wire.Join() | wire.Find() | wire.Look() if (
-                self._identity.believed(kernel.token, self._now_ms()) is None
-            ):
-                self._run_aside(route, self._identify(kernel, message))
-            case wire.Submit() if self.groups.must_ask(kernel.person, message.project or kernel.person.project):
+            case wire.Submit() if self._takes_time(kernel, message):
+                self._submit_aside(kernel, message)
+            case wire.Join() | wire.Find() | wire.Look() if not self._is_believed(kernel):
                 self._run_aside(route, self._identify(kernel, message))
             case wire.Find():
                 await self.joins.start_search(_asker(kernel))
@@ -128,6 +127,7 @@ class Kernels:
             case wire.Submit():
                 await self._submit(kernel, message)
             case wire.Withdraw():
+                self._settling.discard(_name(kernel, message.request))
                 await self.shell.withdraw(_name(kernel, message.request))
                 await self.shell.end_kept(kernel.session, _name(kernel, message.request))
             case wire.Look():
@@ -192,10 +192,33 @@ class Kernels:
             if all(active.session != kernel.session for active in self.shell.active_leases.values()):
                 self._sessions.pop((kernel.person.user, kernel.kernel), None)
 
-    def _run_aside(self, route: bytes, work: Coroutine[None, None, None]) -> None:
-        if not self.aside.start(route, work):
+    def _run_aside(self, route: bytes, work: Coroutine[None, None, None]) -> bool:
+        is_begun = self.aside.start(route, work)
+        if not is_begun:
             refused = wire.Refusal(code=RefusalCode.TOO_FAST, sentence=_TOO_MANY)
             self.aside.start_last(route, self._send(route, refused))
+        return is_begun
+
+    def _is_believed(self, kernel: ConnectedKernel) -> bool:
+        return self._identity.believed(kernel.token, self._now_ms()) is not None
+
+    def _takes_time(self, kernel: ConnectedKernel, message: wire.Submit) -> bool:
+        project = message.project or kernel.person.project
+        return not self._is_believed(kernel) or self.groups.takes_time(kernel.person, project)
+
+    def _submit_aside(self, kernel: ConnectedKernel, message: wire.Submit) -> None:
+        """Take a request that waits for the hub, the quota file or the ledger first; said again, it is the same one."""
+        name = _name(kernel, message.request)
+        if name not in self._settling:
+            self._settling.add(name)
+            if not self._run_aside(kernel.route, self._settle(kernel, message)):
+                self._settling.discard(name)
+
+    async def _settle(self, kernel: ConnectedKernel, message: wire.Submit) -> None:
+        try:
+            await self._identify(kernel, message)
+        finally:
+            self._settling.discard(_name(kernel, message.request))
 
     def end_connection(self, route: bytes) -> None:
         """Forget a connection whose words led to a fault, and tell its kernel; what it waits for is withdrawn."""
@@ -258,7 +281,7 @@ class Kernels:
             case wire.Look():
                 await self._show(kernel)
             case wire.Submit():
-                await self._submit(kernel, message)
+                await self._submit(kernel, message, is_aside=True)
 
     async def _answer(self, kernel: ConnectedKernel, question: Asked) -> None:
         """Answer a person at a command line, whom the hub still knows."""
@@ -269,7 +292,7 @@ class Kernels:
             return
         await self._send(kernel.route, await self._answer_console(kernel.person, question))
 
-    async def _submit(self, kernel: ConnectedKernel, message: wire.Submit) -> None:
+    async def _submit(self, kernel: ConnectedKernel, message: wire.Submit, *, is_aside: bool = False) -> None:
         person = kernel.person
         state, project = self.shell.scheduler.state, message.project or person.project
         sentence = why_no_payer(state, person, project)
@@ -282,6 +305,8 @@ class Kernels:
             code, sentence = RefusalCode(obstacle.code), obstacle.problem
             await self._send(kernel.route, wire.Refusal(code=code, sentence=sentence, request=message.request))
             return
+        if is_aside and _name(kernel, message.request) not in self._settling:
+            return  # it was withdrawn meanwhile
         state = self.shell.scheduler.state
         has_gpus = state.slot_catalog.largest["gpu"] > 0
         settled = settle_class(state.accounts, project, message, has_gpus=has_gpus)

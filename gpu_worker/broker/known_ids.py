@@ -92,6 +92,11 @@ def why_no_payer(state: State, person: Person, project: ProjectId) -> str:
     """
     if not person.may_charge(project):
         return person.refuse_project(project)
+    return why_reserved(state, project)
+
+
+def why_reserved(state: State, project: ProjectId) -> str:
+    """Say that a project is what is reserved for users of another, whoever names it; empty where it is not."""
     account = state.accounts.by_id.get(project)
     if account is None or account.parent is None or not account.project.users:
         return ""

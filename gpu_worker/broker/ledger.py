@@ -160,6 +160,12 @@ class Ledger:
         with self._database.reading() as connection:
             return [msgspec.json.decode(payload) for payload in connection.scalars(query)]
 
+    def timed_payloads(self, kind: str) -> list[tuple[int, Any]]:
+        """Return the same, each after the time at which it happened."""
+        query = select(events.c.at, events.c.payload).where(events.c.kind == kind).order_by(events.c.seq)
+        with self._database.reading() as connection:
+            return [(row.at, msgspec.json.decode(row.payload)) for row in connection.execute(query)]
+
     def usage(
         self,
         by: By,
@@ -189,6 +195,12 @@ class Ledger:
         """List by the hour, the first hour first, what cells used that ended since then, less what was refunded."""
         with self._database.reading() as connection:
             return list(usage.by_hour(connection, since_ms))
+
+    def last_use(self, since_ms: int) -> dict[ProjectId, int]:
+        """Return when a cell of each project ended last, of those in which one did since then."""
+        query = select(cells.c.project, func.max(cells.c.ended_at_ms)).where(cells.c.ended_at_ms >= since_ms)
+        with self._database.reading() as connection:
+            return {ProjectId(row[0]): int(row[1]) for row in connection.execute(query.group_by(cells.c.project))}
 
     def charged(self, since_ms: int, until_ms: int) -> dict[tuple[ProjectId, str], int]:
         """Sum what cells were charged between two times and not refunded, by project and kind of slot.

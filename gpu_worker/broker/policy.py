@@ -2,13 +2,14 @@
 
 import pwd
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 import structlog
 
 from bulletin.errors import BadConfig
-from bulletin.ids import UserName
+from bulletin.ids import ProjectId, UserName
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.records import ConfigChange, LedgerEvent, Record
 from gpu_worker.broker.seen_groups import SeenGroups
@@ -16,15 +17,15 @@ from gpu_worker.config import PoolSettings
 from gpu_worker.quotas import QuotaChange, Quotas, difference, parse_quotas
 from gpu_worker.quotas.quota_file import QuotaText, read_text
 from gpu_worker.scheduler.policy import projects
+from gpu_worker.scheduler.policy.group_rules import HubGroup
 
 #: Names of what the ledger keeps of quotas as a whole; a number follows.
 IN_FORCE = "quotas-in-force-"
 
 
 class NewPolicy(msgspec.Struct, frozen=True):
-    """What the scheduler is to be told, and what is other than before."""
+    """What is in the quota file, and what is other than before."""
 
-    settings: projects.SchedulerSettings
     quotas: Quotas
     changes: tuple[QuotaChange, ...]
 
@@ -45,8 +46,10 @@ class Policy:
         self._text: QuotaText | None = None
         self._log = structlog.get_logger("quotas")
 
-    def load(self, capacity_milli: int | None = None) -> NewPolicy | None:
+    def load(self, groups: Iterable[HubGroup], capacity_milli: int | None = None) -> NewPolicy | None:
         """Read what has changed since the last time; None if nothing has. Blocks while it reads.
+
+        `groups` are those that were known before: others come while it reads.
 
         Raises
         ------
@@ -63,12 +66,13 @@ class Policy:
         quotas, warnings = parse_quotas(text.content, str(self._file), capacity_milli, time.time_ns() // 1_000_000)
         for warning in warnings:
             self._log.warning(str(warning))
-        settings, changes = self.settings_of(quotas), difference(self._quotas, quotas)
+        self._join(quotas, groups)  # where they do not go together, this is no text to keep
+        changes = difference(self._quotas, quotas)
         self._text = text
         if not changes:
             return None
         self._quotas = quotas
-        return NewPolicy(settings, quotas, tuple(changes))
+        return NewPolicy(quotas, tuple(changes))
 
     @property
     def file(self) -> Path | None:
@@ -97,6 +101,16 @@ class Policy:
 
     def settings_of(self, quotas: Quotas) -> projects.SchedulerSettings:
         """Join quotas with the pool's own settings. Raises BadConfig where these name a QoS that there is not."""
+        return self._join(quotas, self.groups.groups)
+
+    @property
+    def outer(self) -> dict[ProjectId, ProjectId]:
+        """What groups were in, or would be, that earlier brokers have forgotten."""
+        known = {one.id for one in self.settings.projects}
+        made = self._join(self._quotas, self.groups.forgotten).projects
+        return {one.id: one.parent for one in made if one.parent is not None and one.id not in known}
+
+    def _join(self, quotas: Quotas, groups: Iterable[HubGroup]) -> projects.SchedulerSettings:
         limits, known = self._max_walltime_ms, [qos.name for qos in quotas.qos]
         unknown = [name for name in limits if name not in known]
         if unknown:
@@ -110,7 +124,7 @@ class Policy:
             msgspec.structs.replace(one, walltime_ms=walltime_ms)
             for one, walltime_ms in zip(quotas.qos, walltimes_ms, strict=True)
         )
-        return msgspec.structs.replace(quotas.settings_for(self.groups.groups), qos=qos)
+        return msgspec.structs.replace(quotas.settings_for(groups), qos=qos)
 
 
 def records(new: NewPolicy, by: UserName, number: int, at_ms: int) -> list[Record]:

@@ -7,13 +7,14 @@ import structlog
 
 from bulletin.errors import BadConfig, LedgerAway
 from bulletin.ids import UserName
-from gpu_worker.broker import recall
+from gpu_worker.broker import recall, reserved_names
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.policy import NewPolicy, Policy, records
 from gpu_worker.broker.quota_versions import KeptVersion, QuotaVersions
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.writer import Writer
 from gpu_worker.scheduler import events
+from gpu_worker.scheduler.policy.group_rules import HubGroup
 from gpu_worker.scheduler.policy.projects import SchedulerSettings
 
 _EVERY_S = 1.0
@@ -38,7 +39,7 @@ class PolicyFollower:
         self._writer, self._number, self._now_ms = writer, number, now_ms
         self._loading = asyncio.Lock()
         self._log = structlog.get_logger("broker")
-        self._note(*self._read(None))
+        self._note(*self._read(policy.groups.groups, None))
 
     @property
     def settings(self) -> SchedulerSettings:
@@ -55,7 +56,7 @@ class PolicyFollower:
         """Bring into force what stands in the file now; errors are logged, and `problem` says them."""
         async with self._loading:
             try:
-                new, who = await asyncio.to_thread(self._read, shell.capacity_milli)
+                new, who = await asyncio.to_thread(self._read, self.policy.groups.groups, shell.capacity_milli)
             except BadConfig as error:
                 self.problem = str(error)
                 self._log.error("the quota file has errors; the quotas stay as they were", errors=str(error))
@@ -63,7 +64,7 @@ class PolicyFollower:
             self.problem = ""
             self._note(new, who)
             if new is not None:
-                await self._bring_into_force(shell, new.settings)
+                await self._bring_into_force(shell, self.settings)  # with the groups that have come meanwhile
                 await shell.tell_queue()
 
     async def obey(self, shell: SchedulerShell) -> None:
@@ -78,6 +79,7 @@ class PolicyFollower:
         await shell.step(events.SettingsChanged(settings))
         if spent is not None:
             await shell.step(spent)
+        await reserved_names.refuse_namesakes(shell)
 
     def _spent(self, before: SchedulerSettings, after: SchedulerSettings) -> events.UseRecalled | None:
         try:
@@ -86,9 +88,9 @@ class PolicyFollower:
             self._log.warning("budgets that are new count from now on: the ledger is away", problem=str(error))
             return None
 
-    def _read(self, capacity_milli: int | None) -> tuple[NewPolicy | None, UserName]:
+    def _read(self, groups: list[HubGroup], capacity_milli: int | None) -> tuple[NewPolicy | None, UserName]:
         """Read the file, and keep its text where it is none of those before. Raises BadConfig."""
-        new = self.policy.load(capacity_milli)
+        new = self.policy.load(groups, capacity_milli)
         who, text = UserName(self.policy.owner), self.policy.take_text()
         if text is None:
             return new, who

@@ -18,60 +18,84 @@ _REMEMBERED_MS = 8 * 7 * DAY_MS
 
 
 def past(
-    ledger: Ledger, settings: SchedulerSettings, balances: Iterable[PastCredits], now_ms: int
+    ledger: Ledger,
+    settings: SchedulerSettings,
+    balances: Iterable[PastCredits],
+    now_ms: int,
+    outer: Mapping[ProjectId, ProjectId] | None = None,
 ) -> Iterator[tuple[Event, int]]:
     """Yield each fact with its time: to be stepped in this order, before all else.
 
     `balances` are credits as the ledger has them (`Ledger.past_credits`). A CPU slot counts as a GPU does where the
-    ledger knows of no GPU.
+    ledger knows of no GPU. `outer` is what projects were in that are no more: their use counts there.
     """
     known = ledger.past_use(now_ms - _REMEMBERED_MS)
     has_gpu = any(use.kind == "gpu" for use in known)
     counted = [use for use in known if use.kind == "gpu" or not has_gpu]
     for until_ms, uses in groupby(counted, key=lambda use: use.until_ms):
-        yield UseRecalled(tuple(_as_counted(uses, settings.qos))), min(until_ms, now_ms)
-    spent = _spent(ledger, settings, _periods(settings), now_ms, has_gpu=has_gpu)
+        yield UseRecalled(tuple(_as_counted(uses, settings.qos, outer or {}))), min(until_ms, now_ms)
+    spent = _spent(ledger, None, settings, now_ms, has_gpu=has_gpu)
     yield UseRecalled((), spent, tuple(balances)), now_ms
 
 
 def of_new_budgets(
     ledger: Ledger, before: SchedulerSettings, after: SchedulerSettings, now_ms: int
 ) -> UseRecalled | None:
-    """Make a fact of what was spent of budgets that are not counted yet: new ones, and those that have another period.
+    """Make a fact of what was spent of budgets in which it is not counted yet, and of those in which it no longer is.
 
-    It is of cells that have ended: those that run the scheduler knows. None where the ledger has nothing of them.
+    A budget is new, or has another period; or a project has come into one that has a budget, or has left it. It is of
+    cells that have ended: those that run the scheduler knows. None where the ledger has nothing of them.
     """
-    counted = _periods(before)
-    new = {name: period for name, period in _periods(after).items() if counted.get(name) != period}
-    if not new:
+    was, now = _Budgets(before), _Budgets(after)
+    if all(was.of(one.id) == now.of(one.id) for one in (*before.projects, *after.projects)):
         return None
-    spent = _spent(ledger, after, new, now_ms, has_gpu="gpu" in ledger.slot_kinds())
+    spent = _spent(ledger, was, after, now_ms, has_gpu="gpu" in ledger.slot_kinds())
     return UseRecalled((), spent) if spent else None
 
 
-def _periods(settings: SchedulerSettings) -> dict[ProjectId, Period]:
-    return {one.id: one.budget.period for one in settings.projects if one.budget is not None}
+class _Budgets:
+    """In which budgets what is used counts, with their periods."""
+
+    def __init__(self, settings: SchedulerSettings) -> None:
+        self._parents = {one.id: one.parent for one in settings.projects}
+        self.periods = {one.id: one.budget.period for one in settings.projects if one.budget is not None}
+
+    def of(self, project: ProjectId) -> dict[ProjectId, Period]:
+        """Return those of a project, and of all that it is in."""
+        path = map(ProjectId, paths(project, self._parents))
+        return {at: self.periods[at] for at in path if at in self.periods}
 
 
 def _spent(
-    ledger: Ledger, settings: SchedulerSettings, periods: Mapping[ProjectId, Period], now_ms: int, *, has_gpu: bool
+    ledger: Ledger, was: _Budgets | None, settings: SchedulerSettings, now_ms: int, *, has_gpu: bool
 ) -> dict[ProjectId, int]:
-    """Sum what these projects, with all that is inside them, were charged in the present one of their periods."""
+    """Sum what was charged in the present periods of budgets, as far as it did not count there before.
+
+    What counted there, and does not any more, is below 0.
+    """
     spent: dict[ProjectId, int] = {}
-    parents = {project.id: project.parent for project in settings.projects}
-    for period in dict.fromkeys(periods.values()):
+    now = _Budgets(settings)
+    for period in dict.fromkeys(now.periods.values()):
         since_ms, _ = period_at(period, now_ms)
         for (project, kind), amount in ledger.charged(since_ms, now_ms).items():
-            for of in map(ProjectId, paths(project, parents)):
-                if periods.get(of) == period and (kind == "gpu" or not has_gpu):
-                    spent[of] = spent.get(of, 0) + amount
-    return spent
+            if kind != "gpu" and has_gpu:
+                continue
+            before = was.of(project) if was is not None else {}
+            after = now.of(project)
+            for at in before.keys() | after.keys():
+                if now.periods.get(at) == period:
+                    sign = (after.get(at) == period) - (before.get(at) == period)
+                    spent[at] = spent.get(at, 0) + sign * amount
+    return {at: amount for at, amount in spent.items() if amount}
 
 
-def _as_counted(uses: Iterable[HourUse], classes: Iterable[QoS]) -> Iterator[PastUse]:
+def _as_counted(
+    uses: Iterable[HourUse], classes: Iterable[QoS], outer: Mapping[ProjectId, ProjectId]
+) -> Iterator[PastUse]:
     percents = {qos.name: qos.usage_percent for qos in classes}
     for use in uses:
-        yield PastUse(use.project, use.user, use.amount * percents.get(use.qos, 100) // 100)
+        *_, project = map(ProjectId, paths(use.project, outer))
+        yield PastUse(project, use.user, use.amount * percents.get(use.qos, 100) // 100)
 
 
 def unseen(stretches: Iterable[Stretch], accounts: Accounts, now_ms: int) -> UseRecalled:

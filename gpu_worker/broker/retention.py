@@ -1,6 +1,7 @@
 """What the ledger no longer keeps: leases that ended long ago, with all that they did. What people decided stays.
 
-The database refuses to delete rows. For the length of one transaction its owner, the broker, lifts that.
+What hub groups had before they had something else goes, too. The database refuses to delete rows. For the length of
+one transaction its owner, the broker, lifts that.
 """
 
 import asyncio
@@ -8,11 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import structlog
-from sqlalchemy import Connection, Table, delete, select, text
+from sqlalchemy import Connection, Select, Table, delete, func, select, text
 
 from bulletin.errors import LedgerAway
 from gpu_worker.broker.database import Database
-from gpu_worker.broker.tables import cells, events, lease_spans, leases
+from gpu_worker.broker.seen_groups import SEEN, SEEN_GROUP_AT
+from gpu_worker.broker.tables import cells, config_changes, events, lease_spans, leases
 
 #: So much goes in one transaction, so that writers wait for little.
 _AT_ONCE = 500
@@ -32,18 +34,29 @@ def forget_some(database: Database, before_ms: int) -> int:
         is_old = events.c.at < before_ms if first_young is None else events.c.seq < first_young
         repeated = select(events.c.seq).where(is_old, events.c.kind.in_(_REPEATED)).order_by(events.c.seq)
         numbers = list(connection.scalars(repeated.limit(10 * _AT_ONCE)))
+        outdated = {row.seq: row.id for row in connection.execute(_outdated_groups(before_ms).limit(_AT_ONCE))}
+        numbers += outdated
         if not names and not numbers:
             return 0
         gone = 0
-        with _may_delete(connection, (cells, lease_spans, leases, events)):
+        with _may_delete(connection, (cells, lease_spans, leases, events, config_changes)):
             for wanted in (
                 delete(cells).where(cells.c.ended_at_ms < before_ms, cells.c.lease.in_(names)),
                 delete(lease_spans).where(lease_spans.c.lease.in_(names)),
                 delete(leases).where(leases.c.lease.in_(names)),
                 delete(events).where(events.c.seq.in_(numbers)),
+                delete(config_changes).where(config_changes.c.change.in_(list(outdated.values()))),
             ):
                 gone += connection.execute(wanted).rowcount
         return gone
+
+
+def _outdated_groups(before_ms: int) -> Select[tuple[int, str]]:
+    """Select what was new of hub groups before a time, and is no more: the last thing said of each group stays."""
+    of_group = func.substr(events.c.id, SEEN_GROUP_AT)
+    last = select(func.max(events.c.seq)).where(events.c.kind == SEEN).group_by(of_group)
+    query = select(events.c.seq, events.c.id).where(events.c.kind == SEEN, events.c.at < before_ms)
+    return query.where(events.c.seq.not_in(last)).order_by(events.c.seq)
 
 
 @contextmanager

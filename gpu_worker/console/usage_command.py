@@ -110,7 +110,8 @@ def _parents(settings: PoolSettings, ledger: "Ledger") -> dict[ProjectId, Projec
         quotas, _ = read_quotas(settings.quota_file)
     else:
         quotas = in_force(ledger)[0] or Quotas()
-    groups = recalled(ledger.event_payloads(SEEN), 0).groups
+    seen = recalled(ledger.timed_payloads(SEEN), {})
+    groups = (*seen.groups, *seen.forgotten)  # what was used long ago was used inside what they were in
     return {project.id: project.parent for project in quotas.settings_for(groups).projects}
 
 

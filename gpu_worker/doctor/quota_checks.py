@@ -49,7 +49,8 @@ def _check_properties(setup: PoolSetup, quotas: Quotas) -> Iterator[Diagnosis]:
             check="group-properties",
             what=f"The rule {asking[0]!r} of the quota file asks for properties of groups, and no role gives the "
             f"service 'bulletin' the scope {READ_GROUPS_SCOPE}.",
-            why="The pool does not see them: groups are taken to have none, and such a rule is for no group.",
+            why="The pool does not see them, and cannot say which rule a group has: cells of a group of which it does "
+            "not know them from before are refused.",
             remedy="Set c.JupyterHub.load_roles before configure(c, ...), or add the scope to it afterwards.",
         )
 

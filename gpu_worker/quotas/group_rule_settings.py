@@ -156,7 +156,8 @@ _WHICH = (
         "nest_by",
         NestMark(),
         'The mark behind the name of the project that a group is in: with "/", the group lab/phd is in the project '
-        "lab, where the file names that or a rule is for it, inside parent where there is one; and else in parent.",
+        "lab, where the file names that or a rule is for it, inside parent where there is one; and else in parent. Of "
+        "the levels of a name in which nobody was seen, the first three count.",
         '"/"',
     ),
     QuotaSetting(

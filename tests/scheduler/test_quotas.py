@@ -397,6 +397,26 @@ def test_what_was_used_before_is_known_after_a_change() -> None:
     pool.replay()
 
 
+def test_what_runs_has_spent_of_the_budget_of_what_its_project_is_in_for_as_long_as_it_is_there() -> None:
+    def left() -> int | None:
+        return pool.scheduler.state.accounts.of(ProjectId("dep")).left(pool.now_ms)
+
+    dep = project("dep", budget=Budget(60 * MINUTE, "day"))
+    pool = Quotas(dep, project("club"))
+    pool.join("a", slots(2))
+    pool.busy("club.ann")
+    pool.later(20 * MINUTE)
+    lefts = []
+    for parent in ("dep", None, "dep"):
+        changed(pool, dep, project("club", parent=parent))
+        pool.later(5 * MINUTE)
+        lefts.append(left())
+    assert lefts == [1000 * minutes * MINUTE for minutes in (35, 60, 25)]
+    pool.free("club.ann:1")
+    assert left() == 1000 * 25 * MINUTE
+    pool.replay()
+
+
 @pytest.mark.parametrize("before", [None, Budget(600 * MINUTE, "week")], ids=["no budget", "one of another period"])
 def test_of_a_new_budget_what_runs_has_spent_since_the_period_began(before: Budget | None) -> None:
     pool = Quotas(project("dep", budget=before), project("club", parent="dep"))

@@ -16,6 +16,8 @@ NEST_MARKS = ("/", ".", "-", "_", ":")
 _ANY = "*"
 #: Stands for any letters where two patterns are compared: no name that people type has it.
 _SOME = "\uffff"
+#: Of what a group is in by its name, so many levels from the top are projects where nobody named or saw them.
+MOST_UNSEEN = 3
 
 
 class HubGroup(msgspec.Struct, frozen=True):
@@ -92,7 +94,7 @@ class _Maker:
     """Makes each project once; whatever one is in is named, or has a shorter name: there are no circles."""
 
     def __init__(self, rules: Sequence[GroupRule], named: Sequence[Project], groups: Iterable[HubGroup]) -> None:
-        self._rules, self._named = rules, {one.id for one in named}
+        self._rules, self._named = rules, {one.id for one in named if not one.users}
         self.groups = {one.name: one for one in groups}
         self._found: dict[str, Project | None] = {one.id: one for one in named}
 
@@ -112,14 +114,17 @@ class _Maker:
     def _parent(self, rule: GroupRule, group: HubGroup) -> ProjectId | None:
         """Find what a group is in: what its property names, what its own name begins with, or what the rule says.
 
-        The first two count inside what the rule says alone, which bounds all of its groups.
+        The first two count inside what the rule says alone, which bounds all of its groups. What is reserved for users
+        has a project of its own, which no group is in, whatever it is called.
         """
         told = ProjectId(dict(group.properties).get(rule.parent_property, ""))
         if told in self._named and self._may_hold(told, rule):
             return told
-        for outer in _outer_names(group.name, rule.nest_by):
-            if self.make(outer) is not None and self._may_hold(outer, rule):
-                return ProjectId(outer)
+        for level, outer in _outer_names(group.name, rule.nest_by):
+            is_there = outer in self._named or outer in self.groups
+            project = self.make(outer) if is_there or level <= MOST_UNSEEN else None
+            if project is not None and not project.users and self._may_hold(outer, rule):
+                return project.id
         return rule.parent
 
     def _may_hold(self, name: str, rule: GroupRule) -> bool:
@@ -136,12 +141,12 @@ class _Maker:
         return way
 
 
-def _outer_names(name: str, mark: str) -> Iterator[str]:
-    """Yield what a name begins with before each mark, the longest first; of many marks, before the first few."""
+def _outer_names(name: str, mark: str) -> Iterator[tuple[int, str]]:
+    """Yield what a name begins with before each mark, the longest first, and before which; of many, the first few."""
     if not mark:
         return
     parts = name.split(mark, MOST_LEVELS)
     for count in range(len(parts) - 1, 0, -1):
         outer = mark.join(parts[:count])
         if outer.strip():
-            yield outer
+            yield count, outer

@@ -21,7 +21,7 @@ from gpu_worker.broker.policy_follower import PolicyFollower
 from gpu_worker.broker.quota_editing import QuotaEditing
 from gpu_worker.broker.quota_previews import QuotaPreviews, environment_of
 from gpu_worker.broker.scheduler_shell import SchedulerShell
-from gpu_worker.broker.seen_groups import SEEN, recalled
+from gpu_worker.broker.seen_groups import FORGET_MS, SEEN, recalled
 from gpu_worker.broker.unreachable_nodes import UnreachableNodes
 from gpu_worker.broker.writer import Writer
 from gpu_worker.config import Pool
@@ -103,7 +103,7 @@ class BrokerParts:
     def use_quota_file(self, file: Path) -> None:
         """Let it have a quota file, as at its start."""
         before, times = in_force(self.ledger)
-        groups = recalled(self.ledger.event_payloads(SEEN), self.now_ms)
+        groups = recalled(self.ledger.timed_payloads(SEEN), self.ledger.last_use(self.now_ms - FORGET_MS))
         policy = Policy(Pool(quota_file=str(file)).settings(), before, groups)
         writer = self.writer = Writer(self.ledger, self.clock_ms)
         self.follower = PolicyFollower(policy, self.ledger, writer, times, self.clock_ms)

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,17 @@ from tests.unit.gpu_worker.broker.broker_parts import ANN, EVE, TOKEN, BrokerPar
 from tests.unit.gpu_worker.broker.fake_hub import SCOPE, FakeHub
 
 MINUTE_MS = 60_000
+EXAM = """\
+[projects.maths]
+guaranteed = 1
+[reservations.exam]
+project = "maths"
+users = ["ann"]
+gpus = 1
+from = "2026-01-01T00:00"
+until = "2046-01-01T00:00"
+time_zone = "UTC"
+"""
 
 
 @pytest.fixture
@@ -103,6 +115,31 @@ def test_who_has_left_a_project_runs_no_further_cell_at_its_expense(
     assert "not in the project 'maths'" in said.sentence
     hub.groups["ann"] = ["maths", "physics"]
     assert look(broker, review) == []
+
+
+def test_who_runs_inside_a_reservation_for_users_goes_on_as_long_as_they_are_in_its_project(
+    broker: BrokerParts, hub: FakeHub, review: AccessReview, tmp_path: Path
+) -> None:
+    """It counts under a name of its own, which is no group of the hub."""
+    broker.now_ms = 1_795_000_000_000
+    (tmp_path / "quotas.toml").write_text(EXAM)
+    broker.use_quota_file(tmp_path / "quotas.toml")
+    broker.join()
+    lease = broker.submit(ANN, "cell-a", token="ann-token")
+    assert broker.shell.scheduler.state.leases[lease].project == "exam in maths"
+    broker.step(events.CellStarted(lease, CellId("cell-a")))
+    assert look(broker, review) == []
+    broker.step(events.CellEnded(lease, CellId("cell-a")))
+    assert look(broker, review) == [], "her hot session stays"
+    broker.step(events.CellStarted(lease, CellId("cell-b")))
+    assert look(broker, review) == [], "and its next cell runs"
+    hub.groups["ann"] = ["physics"]
+    look(broker, review)
+    broker.step(events.CellEnded(lease, CellId("cell-b")))
+    broker.step(events.CellStarted(lease, CellId("cell-c")))
+    (said,) = look(broker, review)
+    assert isinstance(said, wire.CancelCell)
+    assert "not in the project 'maths'" in said.sentence
 
 
 @pytest.mark.parametrize("taken", ["groups", "server"])

@@ -141,6 +141,70 @@ def test_who_is_known_is_asked_about_while_strangers_keep_the_hub_busy(identity:
     assert asyncio.run(main()) == "ada"
 
 
+def test_of_many_in_one_group_the_hub_is_asked_once(identity: Identity, hub: FakeHub) -> None:
+    hub.group_properties["ml"] = {"kind": "course"}
+
+    async def together() -> set[tuple[tuple[str, str], ...]]:
+        return set(await asyncio.gather(*(identity.ask_about_group("ml", 0) for _ in range(50))))
+
+    assert asyncio.run(together()) == {(("kind", "course"),)}
+    assert len(hub.asked) == 1
+
+
+def test_who_is_known_is_asked_about_while_groups_and_strangers_keep_the_hub_busy(
+    identity: Identity, hub: FakeHub
+) -> None:
+    async def main() -> tuple[str, int]:
+        await identity.identify("ada-token", 0)
+        before = len(hub.asked)
+        hub.answers.clear()
+        guesses = [asyncio.create_task(identity.identify(f"guess-{number}", 70_000)) for number in range(50)]
+        groups = [asyncio.create_task(identity.ask_about_group(f"g{number}", 70_000)) for number in range(50)]
+        while len(hub.asked) < before + 5:  # as many of both as are asked about at once
+            await asyncio.to_thread(hub.asks.wait)
+            hub.asks.clear()
+        known = asyncio.create_task(identity.identify("ada-token", 70_000))
+        while "/hub/api/user" not in hub.asked[before + 5 :]:
+            await asyncio.to_thread(hub.asks.wait)
+            hub.asks.clear()
+        asked_of = sum(path.startswith("/hub/api/groups/") for path in hub.asked)
+        hub.answers.set()
+        person = await known
+        for one in (*guesses, *groups):
+            one.cancel()
+        await asyncio.gather(*guesses, *groups, return_exceptions=True)
+        return person.user, asked_of
+
+    assert asyncio.run(main()) == ("ada", 2)
+
+
+def test_a_hub_that_cannot_say_is_not_asked_of_the_same_group_again_at_once(identity: Identity, hub: FakeHub) -> None:
+    hub.status = 500
+    for group in ("ml", "ml", "bio"):
+        with pytest.raises(HubSilent, match="it answered 500"):
+            asyncio.run(identity.ask_about_group(group, 0))
+    assert hub.asked == ["/hub/api/groups/ml", "/hub/api/groups/bio"]
+    hub.status = 404
+    assert asyncio.run(identity.ask_about_group("ml", 600_000)) == ()
+
+
+def test_who_waited_while_the_hub_was_away_does_not_wait_once_more(
+    identity: Identity, hub: FakeHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpu_worker.broker.identity._ANSWER_S", 0.3)
+    hub.answers.clear()
+
+    async def together() -> list[BaseException | tuple[tuple[str, str], ...]]:
+        asked = (identity.ask_about_group(f"g{number}", 0) for number in range(50))
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    said = asyncio.run(together())
+    asked = len(hub.asked)
+    hub.answers.set()
+    assert all(isinstance(one, HubAway) for one in said)
+    assert asked == 2
+
+
 @pytest.mark.parametrize("token", ["two\nlines", "\x00", "tök"])
 def test_a_token_that_is_none_is_not_the_hubs_silence(identity: Identity, hub: FakeHub, token: str) -> None:
     with pytest.raises(NotAllowed, match="does not know"):

@@ -7,6 +7,7 @@ from bulletin.codes import CellOutcome
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
 from bulletin.wire import console
 from gpu_worker.broker import recall
+from gpu_worker.broker.identity import Person
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.metering import Stretch
 from gpu_worker.scheduler import events as ev
@@ -113,6 +114,49 @@ def test_a_budget_that_is_written_into_the_file_has_what_was_spent_as_one_that_w
     assert lefts == [20 - 7, 100 - 3, 20 - 7, 30 - 7]
     file.write_text(f"[projects.dep]\n[projects.{ML}]\nparent = 'dep'\nbudget = '5 GPU-hours per day'\n")
     assert left(ML) == 5 - 3
+
+
+def test_a_budget_has_what_was_spent_by_a_project_that_comes_into_it_for_as_long_as_it_is_there(
+    broker: BrokerParts, tmp_path: Path
+) -> None:
+    def left() -> int:
+        asyncio.run(broker.follower.load(broker.shell))
+        (row,) = (row for row in broker.ask(ADMIN, console.AskProjects()).projects if row.project == "dep")
+        assert row.budget_left_ms is not None
+        return row.budget_left_ms // HOUR_MS
+
+    broker.now_ms = NOW_MS
+    cells = [cell("c1", NOW_MS - HOUR_MS, 3), cell("c2", NOW_MS - HOUR_MS, 2, project="bio")]
+    broker.ledger.record(cells, at_ms=0)  # type: ignore[arg-type]
+    dep, out, inside = ("[projects.dep]\nbudget = '20 GPU-hours per day'\n", "[projects.ml]\n", "parent = 'dep'\n")
+    file = tmp_path / "quotas.toml"
+    file.write_text(dep + out + "[projects.bio]\n" + inside)
+    broker.use_quota_file(file)
+    for event, _ in recall.past(broker.ledger, broker.follower.settings, (), NOW_MS):
+        broker.step(event)
+    lefts = []
+    for text in (out, out + inside, out, out + inside):
+        file.write_text(dep + text + "[projects.bio]\n" + inside)
+        lefts.append(left())
+    assert lefts == [20 - 2, 20 - 5, 20 - 2, 20 - 5]
+
+
+def test_the_budget_around_a_group_has_what_the_group_spent_before_its_rule_held(
+    broker: BrokerParts, tmp_path: Path
+) -> None:
+    """As at its first cell after an upgrade, or where the last broker was killed before it wrote the group down."""
+    broker.now_ms = NOW_MS
+    broker.ledger.record([cell("c1", NOW_MS - HOUR_MS, 3, project="course-ml")], at_ms=0)  # type: ignore[list-item]
+    file = tmp_path / "quotas.toml"
+    file.write_text(
+        "[projects.teaching]\nbudget = '20 GPU-hours per day'\n"
+        "[group_rules.courses]\ngroups = ['course-*']\nparent = 'teaching'\n"
+    )
+    broker.use_quota_file(file)
+    person = Person(user=UserName("ml"), groups=("course-ml",))
+    assert asyncio.run(broker.groups.learn(person, person.project)) is None
+    (row,) = (row for row in broker.ask(ADMIN, console.AskProjects()).projects if row.project == "teaching")
+    assert row.budget_left_ms == (20 - 3) * HOUR_MS
 
 
 def test_what_comes_to_light_late_is_cut_at_the_period_for_budgets_only() -> None:

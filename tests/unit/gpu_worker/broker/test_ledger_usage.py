@@ -12,16 +12,18 @@ import pytest
 
 from bulletin.codes import CellOutcome
 from bulletin.errors import BadConfig
-from bulletin.ids import UserName
+from bulletin.ids import ProjectId, UserName
 from bulletin.kept_time import make_kept_cell
 from gpu_worker import cli
-from gpu_worker.broker import export
+from gpu_worker.broker import export, recall
 from gpu_worker.broker.ledger import Ledger
-from gpu_worker.broker.policy import NewPolicy, in_force, records
+from gpu_worker.broker.policy import NewPolicy, Policy, in_force, records
 from gpu_worker.broker.records import CreditRecord, HotRecord, Span
+from gpu_worker.broker.seen_groups import SEEN, SeenGroup, recalled
 from gpu_worker.broker.usage import Usage
+from gpu_worker.config import Pool
 from gpu_worker.quotas import Quotas, read_quotas
-from gpu_worker.scheduler.policy.projects import SchedulerSettings
+from gpu_worker.scheduler.machine import Scheduler
 from tests.unit.gpu_worker.broker.ledger_records import HOLDER, record
 
 HOUR_MS = 3_600_000
@@ -332,7 +334,7 @@ def test_what_a_course_uses_counts_for_its_department_by_the_quota_file_or_by_wh
     assert hours(named) == {"ml": "3.00", "course": "1.00", "school": "1.00"}
     quotas, _ = read_quotas(file)
     for number, projects in enumerate((quotas.projects, quotas.projects[:1]), 1):
-        new = NewPolicy(SchedulerSettings(), Quotas(projects=projects), ())
+        new = NewPolicy(Quotas(projects=projects), ())
         sqlite_file.record(records(new, UserName("root"), number, at_ms=0), at_ms=0)
         known, last = in_force(sqlite_file)
         assert (known, last) == (Quotas(projects=projects), number)
@@ -341,6 +343,35 @@ def test_what_a_course_uses_counts_for_its_department_by_the_quota_file_or_by_wh
     file.write_text("[projects.school]\nparent = 'nobody'\n")
     assert run(capsys, f"--folder={pool}", "--by=project", named)[0] == 78
     assert run(capsys, f"--folder={pool}", "--by=user", named)[0] == 0
+
+
+def test_what_a_group_used_that_is_forgotten_counts_for_what_it_was_in(
+    capsys: pytest.CaptureFixture[str], pool: str, sqlite_file: Ledger, tmp_path: Path
+) -> None:
+    """As for a course of the last term."""
+    at_ms = ms(2026, 9, 15, 1)
+    course = record("c3", ended_at_ms=at_ms, held_ms=HOUR_MS, ran_ms=1, slots=("gpu-0",), project="course-ml")
+    sqlite_file.record_cell(course, at_ms=0)
+    seen = SeenGroup(name="course-ml", user=UserName("ann"))
+    for one in (seen, msgspec.structs.replace(seen, is_forgotten=True)):
+        sqlite_file.append(SEEN, msgspec.to_builtins(one), at_ms=0)
+    file = tmp_path / "quotas.toml"
+    file.write_text('[projects.teaching]\nlimit = 3\n[group_rules.x]\ngroups = ["course-*"]\nparent = "teaching"\n')
+    status, out, _ = run(capsys, f"--folder={pool}", "--by=project", f"--Pool.quota_file={file}")
+    assert status == 0
+    assert {line.split()[0]: line.split()[3] for line in out.splitlines()[1:] if " GPU " in line} == {
+        "ml": "3.00",
+        "course-ml": "1.00",
+        "teaching": "1.00",
+    }
+    policy = Policy(Pool(quota_file=str(file)).settings(), None, recalled(sqlite_file.timed_payloads(SEEN), {}))
+    policy.load(policy.groups.groups)
+    scheduler = Scheduler(policy.settings)
+    for event, when_ms in recall.past(sqlite_file, policy.settings, (), at_ms + HOUR_MS, policy.outer):
+        scheduler.step(event, when_ms)
+    accounts = scheduler.state.accounts
+    assert accounts.of(ProjectId("teaching")).history.amount > 0
+    assert "course-ml" not in accounts.by_id, "it is not listed as a project of its own"
 
 
 def test_the_time_between_two_cells_is_charged_and_is_no_cell(ledger: Ledger) -> None:

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from bulletin.codes import RefusalCode
-from bulletin.ids import KernelId, ProjectId, RequestId, UserName
+from bulletin.ids import CellId, KernelId, ProjectId, RequestId, UserName
 from bulletin.wire import messages as wire
 from bulletin.wire.messages.allowance_requests import RequestAllowance
+from gpu_worker.broker.access_review import AccessReview
 from gpu_worker.broker.identity import Hub, Identity, Person
+from gpu_worker.scheduler import events
 from tests.unit.gpu_worker.broker.broker_parts import BrokerParts
 from tests.unit.gpu_worker.broker.fake_hub import SCOPE, FakeHub
 
@@ -73,3 +75,38 @@ def test_another_group_of_hers_pays_as_ever(reserved: BrokerParts) -> None:
 def test_nor_is_more_of_it_to_be_asked_for(reserved: BrokerParts) -> None:
     eve = Person(user=UserName("eve"), groups=(NAME, "guests"))
     assert "is what is reserved" in reserved.refusal(eve, RequestAllowance(project=NAME, gpus=1, why="more"))
+
+
+def test_what_such_a_group_had_before_the_reservation_came_uses_nothing_of_it(
+    broker: BrokerParts, tmp_path: Path
+) -> None:
+    """It waits, or is a session without a cell, or runs, when an admin writes the reservation."""
+    broker.now_ms = 1_795_000_000_000
+    file = tmp_path / "quotas.toml"
+    file.write_text("[projects.maths]\nguaranteed = 1\n")
+    broker.use_quota_file(file)
+    broker.join(slots=2)
+    eve = Person(user=UserName("eve"), groups=(NAME, "guests"))
+    idle, runs = (broker.submit(eve, cell) for cell in ("idle", "runs"))
+    broker.submit(eve, "waits")
+    for lease, cell in ((idle, "idle"), (runs, "runs")):
+        broker.step(events.CellStarted(lease, CellId(cell)))
+    broker.step(events.CellEnded(idle, CellId("idle")))
+    broker.to_agents.clear()
+    broker.to_sessions.clear()
+    file.write_text(TEXT)
+    asyncio.run(broker.follower.load(broker.shell))
+    refused = [said for _, said in broker.to_sessions if isinstance(said, wire.Refusal)]
+    assert [(one.request, one.code) for one in refused] == [("waits", RefusalCode.NOT_YOUR_PROJECT)]
+    evicted = [said for said in broker.to_agents if isinstance(said, wire.Evict)]
+    assert [said.lease for said in evicted] == [idle], "the cell that runs ends as it would"
+    for sentence in (refused[0].sentence, evicted[0].sentence):
+        assert "is what is reserved in the project 'maths'" in sentence
+    review = AccessReview(broker.identity, broker.shell, broker.kernels, broker.clock_ms)
+    asyncio.run(review.review())
+    broker.step(events.CellEnded(runs, CellId("runs")))
+    broker.step(events.CellStarted(runs, CellId("next")))
+    broker.to_agents.clear()
+    asyncio.run(review.review())
+    (said,) = (one for one in broker.to_agents if isinstance(one, wire.CancelCell))
+    assert "is what is reserved in the project 'maths'" in said.sentence

@@ -17,7 +17,7 @@ from gpu_worker.quotas.group_words import describe_group
 from gpu_worker.quotas.quota_settings import PROJECT_SETTINGS
 from gpu_worker.quotas.schema import quota_schema
 from gpu_worker.quotas.value_kinds import QuotaSetting
-from gpu_worker.scheduler.policy.group_rules import GroupRule, HubGroup, make_projects, matches
+from gpu_worker.scheduler.policy.group_rules import MOST_UNSEEN, GroupRule, HubGroup, make_projects, matches
 from gpu_worker.scheduler.policy.projects import MOST_LEVELS, Budget, Project, check_projects, guarantees
 
 HOUR_MS = 3_600_000
@@ -125,6 +125,19 @@ def test_what_a_group_is_in_is_there_by_its_rule_whether_anybody_was_seen_in_it(
     assert made(elsewhere, "nobody/ann")["nobody/ann"].parent == "teaching"
 
 
+def test_names_with_many_marks_make_few_projects_where_nobody_was_seen() -> None:
+    levels = ["lab" + "/x" * level for level in range(MOST_LEVELS)]
+    found = made(TEXT.replace("[projects.lab]\n", ""), *(f"lab{number}{'/x' * 14}" for number in range(50)))
+    assert len(found) == 50 * (1 + MOST_UNSEEN), "each group, and the first levels of what it is in"
+    deep = made(TEXT, levels[-1])
+    assert sorted(deep, key=len) == [levels[1], levels[2], levels[-1]], "the file names the first one"
+    assert deep[levels[-1]].parent == levels[2]
+    seen = made(TEXT, levels[-1], levels[6])
+    assert (seen[levels[-1]].parent, seen[levels[6]].parent) == (levels[6], levels[2])
+    named = made(TEXT + f'[projects."{levels[6]}"]\nlimit = 2\n', levels[-1])
+    assert named[levels[-1]].parent == levels[6]
+
+
 def test_a_rule_by_properties_is_for_groups_that_have_all_of_them() -> None:
     course = (("kind", "course"), ("term", "2026"))
     assert made(TEXT, HubGroup("ml", course))["ml"].rule == "by_property"
@@ -140,6 +153,26 @@ def test_a_rule_by_properties_is_for_groups_that_have_all_of_them() -> None:
     strange = HubGroup("ml", (*course, ("department", "course-other")))
     assert made(TEXT, strange)["ml"].parent == "teaching", "only what the file names"
     assert made(TEXT, HubGroup("ml", (*course, ("department", "ml"))))["ml"].parent == "teaching"
+
+
+@pytest.mark.parametrize("parent", ["", 'parent = "cs101"\n'], ids=["anywhere", "inside"])
+@pytest.mark.parametrize("way", ['groups = ["*"]\nnest_by = "-"', 'groups = ["*"]\nparent_property = "department"'])
+def test_no_group_is_in_what_is_reserved_for_users(way: str, parent: str) -> None:
+    text = f"""
+[projects.cs101]
+guaranteed = 4
+[reservations.exam]
+project = "cs101"
+users = ["ann"]
+gpus = 4
+from = "2026-12-01T20:00"
+until = "2026-12-01T22:00"
+time_zone = "Europe/Berlin"
+[group_rules.x]
+{way}
+{parent}"""
+    group = HubGroup("exam in cs101-x", (("department", "exam in cs101"),))
+    assert made(text, group)["exam in cs101-x"].parent == ("cs101" if parent else None)
 
 
 @pytest.mark.parametrize("setting", [*NEVER_BY_RULE], ids=str)
@@ -313,10 +346,10 @@ def test_whatever_groups_are_called_the_projects_are_a_tree_and_promise_nothing(
     shuffled = list(groups)
     order.shuffle(shuffled)
     assert make_projects(rules, named, shuffled) == found
-    assert len(found) <= MOST_LEVELS * len(groups)
+    assert len(found) <= (1 + MOST_UNSEEN) * len(groups)
 
 
 def test_a_name_of_marks_alone_is_no_burden() -> None:
     rule = GroupRule(id=ProjectId("r"), groups=("*",), nest_by="/")
     found = make_projects([rule], [], [HubGroup("/" * 100_000), HubGroup("a/" * 50_000)])
-    assert len(found) <= 2 * MOST_LEVELS
+    assert len(found) <= 2 * (1 + MOST_UNSEEN)
