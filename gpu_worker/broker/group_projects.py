@@ -122,7 +122,7 @@ class GroupProjects:
         """Ask the hub what a group has; return its silence where it never said all that rules ask for."""
         wanted = self._wanted
         try:
-            found = await self._identity.describe_group(project, self._now_ms())
+            found = await self._identity.ask_about_group(project, self._now_ms())
         except HubSilent as silent:
             if isinstance(silent, HubForbids) and not self._is_forbidden:
                 self._log.warning("the hub does not show what groups have", lacks_scope=READ_GROUPS_SCOPE)

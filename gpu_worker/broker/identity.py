@@ -223,7 +223,7 @@ class Identity:
             raise HubAway(_AWAY)
         return await self._run(self._ask_about, user)
 
-    async def describe_group(self, group: str, now_ms: int) -> Properties:
+    async def ask_about_group(self, group: str, now_ms: int) -> Properties:
         """Ask the hub which properties a group has, once for all who ask meanwhile; none where it has no such group.
 
         Raises HubForbids where the pool's service may not see groups, HubSilent if the hub cannot say.

@@ -167,7 +167,7 @@ def test_who_brings_too_many_groups_is_refused_at_each_try_by_what_the_hub_said_
     eve = Person(user=UserName("eve"), groups=names)
     for name in names[1:]:
         assert learn(broker, eve, name) == ""
-    obey, describe = broker.follower.obey, broker.identity.describe_group
+    obey, describe = broker.follower.obey, broker.identity.ask_about_group
     is_obeying, is_told, go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def obey_later(shell: SchedulerShell) -> None:
@@ -197,7 +197,7 @@ def test_who_brings_too_many_groups_is_refused_at_each_try_by_what_the_hub_said_
         return [await of_ml, await first, await second]
 
     monkeypatch.setattr(broker.follower, "obey", obey_later)
-    monkeypatch.setattr(broker.identity, "describe_group", tell)
+    monkeypatch.setattr(broker.identity, "ask_about_group", tell)
     of_ml, first, second = asyncio.run(at_once())
     assert of_ml == ""
     assert "You were the first in 50 groups" in first

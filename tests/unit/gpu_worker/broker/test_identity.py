@@ -145,7 +145,7 @@ def test_of_many_in_one_group_the_hub_is_asked_once(identity: Identity, hub: Fak
     hub.group_properties["ml"] = {"kind": "course"}
 
     async def together() -> set[tuple[tuple[str, str], ...]]:
-        return set(await asyncio.gather(*(identity.describe_group("ml", 0) for _ in range(50))))
+        return set(await asyncio.gather(*(identity.ask_about_group("ml", 0) for _ in range(50))))
 
     assert asyncio.run(together()) == {(("kind", "course"),)}
     assert len(hub.asked) == 1
@@ -159,7 +159,7 @@ def test_who_is_known_is_asked_about_while_groups_and_strangers_keep_the_hub_bus
         before = len(hub.asked)
         hub.answers.clear()
         guesses = [asyncio.create_task(identity.identify(f"guess-{number}", 70_000)) for number in range(50)]
-        groups = [asyncio.create_task(identity.describe_group(f"g{number}", 70_000)) for number in range(50)]
+        groups = [asyncio.create_task(identity.ask_about_group(f"g{number}", 70_000)) for number in range(50)]
         while len(hub.asked) < before + 5:  # as many of both as are asked about at once
             await asyncio.to_thread(hub.asks.wait)
             hub.asks.clear()
@@ -182,10 +182,10 @@ def test_a_hub_that_cannot_say_is_not_asked_of_the_same_group_again_at_once(iden
     hub.status = 500
     for group in ("ml", "ml", "bio"):
         with pytest.raises(HubSilent, match="it answered 500"):
-            asyncio.run(identity.describe_group(group, 0))
+            asyncio.run(identity.ask_about_group(group, 0))
     assert hub.asked == ["/hub/api/groups/ml", "/hub/api/groups/bio"]
     hub.status = 404
-    assert asyncio.run(identity.describe_group("ml", 600_000)) == ()
+    assert asyncio.run(identity.ask_about_group("ml", 600_000)) == ()
 
 
 def test_who_waited_while_the_hub_was_away_does_not_wait_once_more(
@@ -195,7 +195,7 @@ def test_who_waited_while_the_hub_was_away_does_not_wait_once_more(
     hub.answers.clear()
 
     async def together() -> list[BaseException | tuple[tuple[str, str], ...]]:
-        asked = (identity.describe_group(f"g{number}", 0) for number in range(50))
+        asked = (identity.ask_about_group(f"g{number}", 0) for number in range(50))
         return await asyncio.gather(*asked, return_exceptions=True)
 
     said = asyncio.run(together())
