@@ -38,7 +38,7 @@ setup.configure = lambda c, real=setup.configure, **given: real(c, **(given | te
 load_subconfig({config!r})
 c = get_config()
 course = {{"kind": "course", "faculty": "course", "members": ["many"]}}
-c.JupyterHub.load_groups = {{"all": {{"users": ["lea", "sam"], "properties": course}}}}
+c.JupyterHub.load_groups = {{"all": {{"users": ["lea", "sam", "mia"], "properties": course}}}}
 c.JupyterHub.services.append({{"name": "test", "api_token": os.environ["BULLETIN_TEST_TOKEN"]}})
 c.JupyterHub.load_roles.append({{"name": "test", "services": ["test"],
     "scopes": ["admin:users", "admin:servers", "tokens", "access:servers", "access:services", "shutdown"]}})
@@ -200,8 +200,8 @@ def test_a_group_that_nobody_wrote_down_has_what_the_rule_says_that_an_admin_add
         page.get_by_label(f"group_rules courses {name}", exact=True).fill(value)
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("In force.")).to_be_visible()
-    faculty.hub.start_server("sam")
-    with Kernel(faculty.hub, "sam") as notebook:
+    faculty.hub.start_server("mia")
+    with Kernel(faculty.hub, "mia") as notebook:
         refused = notebook.send("%%gpu --time 15min\nprint('it ran')").wait().error or ""
         assert "more than the 10 min that a cell of project 'all' may run" in refused
         assert (
@@ -214,7 +214,7 @@ def test_a_group_that_nobody_wrote_down_has_what_the_rule_says_that_an_admin_add
             "GET", "/projects", token=faculty.hub.token_of("admin"), base="/services/bulletin/api/v1"
         )["projects"]
         assert {one["project"]: one["parent"] for one in known}["all"] == "course", "as the hub's group says"
-        mine = faculty.open("sam")
+        mine = faculty.open("mia")
         mine.goto(f"{faculty.hub.address}/services/bulletin/me")
         expect(mine.get_by_text("What it has is said by the rule “courses”, which is for all groups")).to_be_visible()
         page.get_by_label("group_rules courses walltime", exact=True).fill("20 min")
