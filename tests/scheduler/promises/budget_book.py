@@ -6,7 +6,7 @@ from bulletin.ids import ProjectId
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.policy.projects import Budget
 from tests.scheduler.promises.books import Books
-from tests.scheduler.promises.tree import Tree
+from tests.scheduler.promises.tree import Side, Tree
 
 
 def period(budget: Budget, now_ms: int) -> tuple[int, int]:
@@ -32,6 +32,7 @@ class BudgetBook:
         self.starts: dict[ProjectId, int] = {}  #: what the beginnings and ends of cells may cost beyond the budget
         self._ends: dict[ProjectId, int] = {}
         self._until_ms = 0
+        self._tree = books.tree  #: of the last step
 
     def advance(self, now_ms: int) -> None:
         """Count until now. Whoever has a new period has spent nothing in it."""
@@ -49,12 +50,29 @@ class BudgetBook:
                 self._begin(name, budget, now_ms)
         for name in [name for name in self._ends if name not in budgets]:
             del self._ends[name], self.spent[name], self.starts[name]
+        if tree is not self._tree:
+            self._tree, before = tree, self._tree
+            self._count_before(before, now_ms)
         self._until_ms = now_ms
 
     def _begin(self, name: ProjectId, budget: Budget, at_ms: int) -> None:
         self._ends[name] = period(budget, at_ms)[1]
         self.spent[name] = 0
         self.starts[name] = sum(2 * 60_000 * lease.cost for lease in self.books.leases.values() if lease.is_using)
+
+    def _count_before(self, before: Tree, now_ms: int) -> None:
+        """Add what runs has used in the period of each budget in which it did not count before the settings changed."""
+        known = budgets_of(before)
+        for name, budget in budgets_of(self.books.tree).items():
+            is_same = name in known and known[name].period == budget.period
+            if not is_same:
+                self._begin(name, budget, now_ms)
+            begin_ms, _ = period(budget, now_ms)
+            for lease in self.books.leases.values():
+                was_inside = is_same and Side(name) in before.chain(lease.project)
+                if lease.is_using and Side(name) in self.books.tree.chain(lease.project) and not was_inside:
+                    since_ms = lease.granted_ms if lease.cell is None else lease.began_ms
+                    self.spent[name] += lease.cost * (now_ms - max(begin_ms, since_ms))
 
     def _count(self, at_ms: int) -> None:
         passed = at_ms - self._until_ms

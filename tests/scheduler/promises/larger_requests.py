@@ -134,7 +134,7 @@ def _starts_ms(view: View, request: Waiting, machine: Machine) -> int:
     """
     at = request.event
     others = [one for one in view.books.waiting.values() if one is request or _could_ever_hold(view, one, machine)]
-    takers = [(one, view.covered_soon(one), 0 if one is request else one.walltime_ms) for one in others]
+    takers = [(one, view.may_be_covered(one), 0 if one is request else one.walltime_ms) for one in others]
     staying = [lease for lease in view.books.on_node(machine.agent) if lease.is_using or lease.is_over]
 
     def ends(lease: Tenancy) -> int:

@@ -59,6 +59,8 @@ class LimitRule(Rule):
             if limit is not None and total > limit:
                 facts = f"{side} has {show_gpus(total)} of {show_gpus(limit)}, hot ones included, with {lease}"
                 self.report(8, "a limit is exceeded", facts)
+            if side.project != lease.project:
+                continue  # of its own users, to whom the grant gives no more
             theirs = sum(other.cost for other in inside if (other.user, other.project) == (lease.user, side.project))
             most = books.user_limit(side.project, lease.user)
             if most is not None and theirs > most:

@@ -138,3 +138,18 @@ def test_who_takes_a_lower_class_of_its_project_does_so_on_another_node_meanwhil
         last=400,
     )
     assert seen.wait("lab") <= 30
+
+
+def test_it_takes_back_what_it_is_guaranteed_beside_batch_of_its_project_that_borrows_then() -> None:
+    """It is of a class that never borrows: the cell of others and the batch cell go at once, and it needs both."""
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 3\n"),
+        nodes(1, 3),
+        ask(1, "batch", "lab", 10 * HOUR_S, qos="batch"),
+        ask(2, "guest", "guests", 10 * HOUR_S, qos="batch"),
+        ask(3, "large", "lab", 600, gpus=3, qos="reserved"),
+        ask(5, "small", "others", 600, qos="batch", walltime_ms=600_000),
+        last=HOUR_S / 2,
+    )
+    assert seen.granted("large") == 2 + 60 + 30
+    assert seen.granted("small") >= seen.granted("large") + 600

@@ -49,6 +49,26 @@ def test_new_settings_give_no_budget_back() -> None:
     assert (seen.granted("long"), seen.wait("short")) == (NEVER, 0), "all that is left may be spent"
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("[projects.club]\n", CLUB),
+        (CLUB.replace("day", "week"), CLUB),
+        (CLUB + "[projects.one]\n[projects.two]\n", INSIDE),
+    ],
+)
+def test_what_runs_when_a_budget_comes_to_it_has_spent_of_it_since_it_began(before: str, after: str) -> None:
+    project = "one" if "one" in before else "club"
+    seen = play(
+        before,
+        ask(1, "runs", 40 * MINUTE_S, project=project),
+        at(1201, hi.Changes(quotas(after))),
+        ask(1300, "long", 21 * MINUTE_S, project=project),
+        ask(1400, "short", 20 * MINUTE_S, project=project),
+    )
+    assert (seen.granted("long"), seen.wait("short")) == (NEVER, 0)
+
+
 def test_a_budget_is_of_all_that_is_inside() -> None:
     seen = play(
         INSIDE,

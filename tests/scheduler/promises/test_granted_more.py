@@ -98,3 +98,14 @@ def test_of_several_the_most_counts_until_its_own_end() -> None:
     )  # fmt: skip
     assert [name for name in seen.opened if seen.refused(name)] == ["long720", "medium1860"]
     keeps_all(seen)
+
+
+def test_who_runs_on_when_it_is_over_has_another_gpu_in_a_project_inside_whose_users_are_a_side_of_their_own() -> None:
+    seen = see(
+        quotas(COURSE + '[projects.seminar]\nparent = "course"\nguaranteed = 1\n'), node("a", 3), grant(0, 10, gpus=2),
+        opens(1, "ann", "course", 20 * MINUTE_S, gpus=2), opens(900, "inside", "seminar", 600, user="ann"),
+        opens(901, "next", "course", 60, user="ann"), last=HOUR_S,
+    )  # fmt: skip
+    assert seen.wait("inside") == 0
+    assert seen.granted("next") >= 20 * MINUTE_S, "in the course itself two are more than one"
+    keeps_all(seen)

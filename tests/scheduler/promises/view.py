@@ -71,6 +71,13 @@ class View:
                     used[side] -= lease.cost
         return covered_by(self.tree, request.event.project, self.books.most_cost(request.event), used, self.guaranteed)
 
+    def may_be_covered(self, request: Waiting) -> Side | None:
+        """Find what may cover a request by then: of a class that never borrows, beside lower ones that do (3)."""
+        qos, covers = self.tree.qos.get(request.event.qos), self.covered_soon(request)
+        if covers is None and qos is not None and qos.must_be_in_quota:
+            return self._covered_without_lower(request)
+        return covers
+
     @functools.cached_property
     def _users(self) -> dict[tuple[str, str], int]:
         found: dict[tuple[str, str], int] = {}
