@@ -4,9 +4,9 @@ A guarantee covers leases in the order in which they started, those that fit; le
 their node pool come first, then those that may not be reclaimed, or never borrow. The innermost project comes first,
 and the users of a project that has others inside are a side of their own there, with what is left of its guarantee.
 What neither covers, the project itself may, with what it guarantees beyond what is covered inside already, and then the
-one that it is in. A cell that may not be reclaimed, or never borrows, and is larger than the users' side comes before
-others of that side there, too. What no guarantee covers is borrowed. So who stays within a guarantee is in quota
-whatever others do, and no project has more in quota than it is guaranteed itself or by what it is in.
+one that it is in. A cell that may not be reclaimed, or never borrows, and does not fit the users' side comes before
+cells of other classes of that side there, too. What no guarantee covers is borrowed. So who stays within a guarantee is
+in quota whatever others do, and no project has more in quota than it is guaranteed itself or by what it is in.
 
 What is borrowed may be reclaimed, also in a department of those inside it, where its own guarantee covers it alone.
 """
@@ -229,8 +229,7 @@ class Coverage:
             _larger(project.own, users_part, wanted, account.guaranteed - covered_inside) if account.children else []
         )
         by_all = sum(use.cost for use in larger)
-        own = [use for use in project.own if use not in larger] if larger else project.own
-        by_users, rest = _cover_in_order(own, users_part - by_all)
+        by_users, rest = _cover_beside(larger, project.own, users_part)
         project.borrowed_by_users = frozenset(use.lease for use in (*rest, *larger))
         covered_inside += by_users + by_all
         if account.children:
@@ -256,6 +255,17 @@ def _larger(own: list[_Use], users_part: int, wanted: list[_Use], room: int) -> 
     firm = sorted([*rest, *(use for use in wanted if use.precedence < _OTHERS)])
     _, borrowed = _cover_in_order(firm, room - covered)
     return [use for use in rest if use not in borrowed]
+
+
+def _cover_beside(larger: list[_Use], own: list[_Use], users_part: int) -> tuple[int, list[_Use]]:
+    """Cover by the users' part of a guarantee those that the larger ones leave: how much, and those that it does not.
+
+    What never borrows or may not be reclaimed has its part beside them; with them it is more than that part already.
+    """
+    if not larger:
+        return _cover_in_order(own, users_part)
+    covered, rest = _cover_in_order([use for use in own if use.precedence < _OTHERS and use not in larger], users_part)
+    return covered, [*rest, *(use for use in own if use.precedence >= _OTHERS)]
 
 
 def _cover_in_order(uses: Iterable[_Use], room: int) -> tuple[int, list[_Use]]:
