@@ -4,15 +4,16 @@ A guarantee covers leases in the order in which they started, those that fit; le
 their node pool come first, then those that may not be reclaimed, or never borrow. The innermost project comes first,
 and the users of a project that has others inside are a side of their own there, with what is left of its guarantee.
 What neither covers, the project itself may, with what it guarantees beyond what is covered inside already, and then the
-one that it is in. A cell that may not be reclaimed, or never borrows, and is larger than the users' side comes before
-others of that side there, too. What no guarantee covers is borrowed. So who stays within a guarantee is in quota
-whatever others do, and no project has more in quota than it is guaranteed itself or by what it is in.
+one that it is in. A cell that may not be reclaimed, or never borrows, and does not fit the users' side comes before
+cells of other classes of that side there, too; so does one that does not fit what a project is guaranteed in class
+hours alone. What no guarantee covers is borrowed. So who stays within a guarantee is in quota whatever others do, and
+no project has more in quota than it is guaranteed itself or by what it is in.
 
 What is borrowed may be reclaimed, also in a department of those inside it, where its own guarantee covers it alone.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -230,14 +231,34 @@ class Coverage:
         )
         by_all = sum(use.cost for use in larger)
         own = [use for use in project.own if use not in larger] if larger else project.own
-        by_users, rest = _cover_in_order(own, users_part - by_all)
+        by_users, rest = self._cover_for(account, own, users_part, larger)
         project.borrowed_by_users = frozenset(use.lease for use in (*rest, *larger))
         covered_inside += by_users + by_all
         if account.children:
-            more, rest = _cover_in_order(sorted([*rest, *wanted]), account.guaranteed - covered_inside)
+            more, rest = self._cover_for(account, sorted([*rest, *wanted]), account.guaranteed - covered_inside)
             covered_inside += more
         project.covered, project.rest = covered_inside, rest
         project.borrowed = frozenset(use.lease for use in rest)
+
+    def _cover_for(
+        self, account: Account, uses: list[_Use], room: int, larger: Sequence[_Use] = ()
+    ) -> tuple[int, list[_Use]]:
+        """Cover uses in their order by what a project, or its users' side, is guaranteed: how much, and what is left.
+
+        Of a project whose `larger` ones another side covers the others have nothing of this one: it uses more than that
+        already. So it is with those that do not fit what is guaranteed in class hours alone: what it is in pays for
+        them.
+        """
+        is_in_hours = account.usual == 0 and account.guaranteed > 0 and account.parent is not None
+        if not larger and not is_in_hours:
+            return _cover_in_order(uses, room)
+        covered, rest = _cover_in_order([use for use in uses if use.precedence < _OTHERS], room)
+        beyond = {self._uses[use.lease][0] for use in (*larger, *(rest if is_in_hours else ()))}
+        others = [use for use in uses if use.precedence >= _OTHERS]
+        inside = [use for use in others if self._uses[use.lease][0] not in beyond]
+        more, borrowed = _cover_in_order(inside, room - covered)
+        outside = [use for use in others if self._uses[use.lease][0] in beyond]
+        return covered + more, [*rest, *borrowed, *outside]
 
 
 def never_borrows(accounts: Accounts, qos: str) -> bool:

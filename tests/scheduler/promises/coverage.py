@@ -18,7 +18,8 @@ def covering(books: Books, guaranteed: dict[Side, int]) -> dict[LeaseId, Side]:
     """Find whose guarantee covers each cell that runs or is about to; what is not there is borrowed.
 
     The innermost side comes first, and covers cells in the order in which they began, those that fit. What never
-    borrows or is never taken back comes before others of a project's own users also where only all of it covers that.
+    borrows or is never taken back comes before others of a project's own users also where only all of it covers that;
+    so it does where a project is guaranteed something in class hours alone, and what that is in covers such a cell.
     """
     inside: dict[Side, list[Tenancy]] = {}
     for lease in books.leases.values():
@@ -47,7 +48,9 @@ def covering(books: Books, guaranteed: dict[Side, int]) -> dict[LeaseId, Side]:
             cover(every, whole, room(whole))
             own = {lease.lease for lease in firm} | before
             found = {name: by for name, by in found.items() if name in own}
-        cover(turn, side, room(side))
+        is_paid_for = books.tree.is_paid_for(side.project)
+        beyond = {lease.project for lease in firm if is_paid_for and lease.lease not in found}
+        cover([lease for lease in turn if lease.project not in beyond], side, room(side))
     return found
 
 

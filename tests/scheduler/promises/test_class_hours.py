@@ -3,6 +3,7 @@
 import pytest
 
 from tests.scheduler.promises import history as hi
+from tests.scheduler.promises.crowds import keeps_all
 from tests.scheduler.promises.seen import DAY_S, HOUR_S, Seen, at, nodes, notebook
 from tests.scheduler.promises.stories import look, quotas
 
@@ -80,3 +81,20 @@ def test_what_runs_when_they_begin_is_covered_until_they_end() -> None:
     )
     assert seen.asked_to_leave("cs1") == [ELEVEN_S]
     assert seen.granted("lab") == ELEVEN_S + 30
+
+
+@pytest.mark.parametrize("small", [1, 200])
+def test_what_the_department_pays_for_in_them_does_not_borrow_beside_other_cells_of_the_course(small: float) -> None:
+    """Two GPUs are the course's in its hours; a cell that never borrows has all three of the department."""
+    calm = '[qos.calm]\npriority = 150\nwalltime = "2 h"\nmust_be_in_quota = true\n'
+    projects = '[projects.dep]\nguaranteed = 3\n[projects.cs]\nparent = "dep"\n[projects.owner]\nguaranteed = 1\n'
+    seen = look(
+        quotas(calm + projects + hours(begin="08:00")),
+        nodes(1, 4),
+        batch(small, "small", "cs"),
+        at(100, notebook("large", "cs", 3000, qos="calm", gpus=3)),
+        at(300, notebook("owner", "owner", 600)),
+        last=HOUR_S,
+    )
+    assert (seen.asked_to_leave("large"), seen.asked_to_leave("small")) == ([], [300])
+    keeps_all(seen)

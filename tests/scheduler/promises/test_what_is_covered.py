@@ -7,7 +7,7 @@ from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.crowds import SOON_S, keeps_all
 from tests.scheduler.promises.giving_back import LAB, LONG, borrows, gone
 from tests.scheduler.promises.seen import HOUR_S, Seen, at, nodes, notebook
-from tests.scheduler.promises.stories import BATCH_S, LONG as BATCH, ask, left, look, quotas, waits
+from tests.scheduler.promises.stories import BATCH_S, LONG as BATCH, ask, join, left, look, quotas, waits
 
 FIXED = '[qos.fixed]\nwalltime = "1 d"\npreemption = "never"\n'
 RUNS = at(0.5, notebook("lab-runs", "lab", LONG, qos="batch"))
@@ -202,4 +202,23 @@ def test_a_larger_request_that_waits_for_running_cells_uses_nothing_of_what_its_
         last=HOUR_S,
     )
     assert waits(seen, "small") <= [SOON_S]
+    keeps_all(seen)
+
+
+@pytest.mark.parametrize(("department", "lab", "gpus"), [(4, 3, 2), (2.5, 1, 1)])
+def test_what_the_users_of_a_department_are_guaranteed_is_theirs_whatever_all_of_it_covers_beside(
+    department: float, lab: int, gpus: int
+) -> None:
+    """Both cells of its own are of a class that never borrows: the first one fits their part, the other does not."""
+    calm = '[qos.calm]\npriority = 50\nwalltime = "1 h"\nmust_be_in_quota = true\n'
+    inside = f'[projects.lab]\nparent = "department"\nguaranteed = {lab}\n'
+    seen = look(
+        quotas(f"{calm}[projects.department]\nguaranteed = {department}\n{inside}"),
+        join(3, 1),
+        ask(1, 1, "department", 3000, name="first", qos="calm", gpu_type="L4"),
+        ask(2, 1, "department", 3000, name="beside", qos="calm", gpu_type="H100", gpus=gpus),
+        ask(300, 1, "lab", 600, gpu_type="L4"),
+        last=HOUR_S / 2,
+    )
+    assert left(seen, "first") == 0
     keeps_all(seen)

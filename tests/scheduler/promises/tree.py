@@ -68,6 +68,14 @@ class Tree:
             fill(top)
         return found
 
+    def is_paid_for(self, name: ProjectId) -> bool:
+        """Whether a project is guaranteed nothing outside all class hours, and is in one that may be."""
+        project = self.projects.get(name)
+        return project is not None and project.parent is not None and not self._usual(name)
+
+    def _usual(self, name: ProjectId) -> int:
+        return max(self.projects[name].guaranteed_milli, sum(map(self._usual, self.children.get(name, ()))))
+
     def shrunk(self, now_ms: int, there_milli: int) -> dict[Side, int]:
         """Compute the guarantees, smaller in proportion where they are more than there is."""
         found = self.guarantees(now_ms)
