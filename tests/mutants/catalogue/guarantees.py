@@ -210,8 +210,8 @@ elif open_to_it is None:
         "outer-guarantee-covers-nothing",
         "accounts/coverage.py",
         "Coverage._cover_one",
-        "_cover_in_order(sorted([*rest, *wanted]), account.guaranteed - covered_inside)",
-        "_cover_in_order(sorted([*rest, *wanted]), 0)",
+        "self._cover_for(account, sorted([*rest, *wanted]), account.guaranteed - covered_inside)",
+        "self._cover_for(account, sorted([*rest, *wanted]), 0)",
         "what the inner project's guarantee does not cover, the outer one's may",
     ),
     (

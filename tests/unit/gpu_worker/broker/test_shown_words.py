@@ -30,7 +30,7 @@ def test_what_somebody_says_of_a_request_and_calls_their_cells_has_none_of_them(
 
     asyncio.run(submit())
     [waiting] = broker.ask(ADMIN, console.AskQueue()).waiting
-    [asked] = broker.ask(ANN, RequestAllowance(gpus=1, why=words)).rows
+    [asked] = broker.ask(ANN, RequestAllowance(walltime_ms=100 * 3_600_000, why=words)).rows
     done = wire.CellDone(
         lease=LeaseId("l"),
         session=SessionId("s"),
@@ -56,4 +56,4 @@ def test_what_somebody_says_of_a_request_and_calls_their_cells_has_none_of_them(
 
 def test_words_of_any_language_stay_as_they_are(broker: BrokerParts) -> None:
     words = "модель 模型 نموذج naïve"
-    assert broker.ask(ANN, RequestAllowance(gpus=1, why=words)).rows[0].why == words
+    assert broker.ask(ANN, RequestAllowance(walltime_ms=100 * 3_600_000, why=words)).rows[0].why == words
