@@ -2,11 +2,20 @@
 
 import contextlib
 import signal
+from collections.abc import Iterator
 
 import pytest
 
 from bulletin.errors import CellStopped
 from bulletin_magic.running.early_stop import EarlyStop
+
+
+@pytest.fixture(autouse=True)
+def hears_interrupts() -> Iterator[None]:
+    """Hear SIGINT as a kernel does: a shell may have had it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def press_and_swallow() -> None:
