@@ -9,6 +9,7 @@ import pytest
 
 from bulletin.codes import CellOutcome
 from bulletin.errors import NotDone
+from bulletin.ids import LeaseId
 from bulletin.kept_time import LABEL, is_kept
 from bulletin.wire import console
 from gpu_worker.broker.ledger import Ledger
@@ -146,11 +147,22 @@ def test_what_may_not_be_kept_is_refused_with_what_may(notebook: Notebook, optio
     assert sentence in notebook.run(f"%%gpu {options}\n1").shown
 
 
+def kept_lease(pool: PoolProcess) -> LeaseId:
+    """Wait for the place that is kept to be listed as running: the notebook has its result before the broker hears."""
+
+    def running() -> list[LeaseId]:
+        queue = client.ask(client.find_pool(pool.folder, is_named=True), console.AskQueue())
+        assert isinstance(queue, console.QueueReport)
+        return [row.lease for row in queue.running]
+
+    until(running, "the place among what runs")
+    (lease,) = running()
+    return lease
+
+
 def test_an_admin_takes_a_kept_place_away(pool: PoolProcess, notebook: Notebook) -> None:
     notebook.run('%%gpu --keep "5 min"\nx = 1')
-    queue = client.ask(client.find_pool(pool.folder, is_named=True), console.AskQueue())
-    assert isinstance(queue, console.QueueReport)
-    (lease,) = [row.lease for row in queue.running]
+    lease = kept_lease(pool)
     answered = client.ask(client.find_pool(pool.folder, is_named=True), console.Cancel(id=lease))
     assert isinstance(answered, console.Cancelled)
     assert answered.what == "ended"
@@ -165,9 +177,7 @@ def test_an_admin_gives_a_kept_place_more_time_and_runs_nothing_of_it_again(
 ) -> None:
     notebook.run('%%gpu --qos brief --keep "4 s"\nx = 1')
     ask = partial(client.ask, client.find_pool(pool.folder, is_named=True))
-    queue = ask(console.AskQueue())
-    assert isinstance(queue, console.QueueReport)
-    (lease,) = [row.lease for row in queue.running]
+    lease = kept_lease(pool)
     ask(console.Extend(id=lease, more_ms=3_600_000))
     with pytest.raises(NotDone, match="keeps the place between two cells, and nothing could run again"):
         ask(console.Requeue(id=lease))
@@ -183,9 +193,7 @@ def test_a_place_that_goes_with_its_process_or_its_node_is_said_to_be_gone(
     assert error is not None
     assert "with status 3 (as os._exit does). This notebook keeps no place any more;" in error["evalue"]
     notebook.run('%%gpu --keep "5 min"\nx = 1')
-    queue = client.ask(client.find_pool(pool.folder, is_named=True), console.AskQueue())
-    assert isinstance(queue, console.QueueReport)
-    (lease,) = [row.lease for row in queue.running]
+    lease = kept_lease(pool)
     agent = pool.part("agent")
     agent.kill()
     notebook.wait_until("what ran there has ended. This notebook keeps no place any more;")
