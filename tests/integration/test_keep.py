@@ -104,9 +104,9 @@ def test_a_place_goes_when_no_cell_has_run_for_as_long_as_was_asked_and_the_note
 
 
 def test_nobody_keeps_a_place_for_longer_than_the_walltime_of_its_class(pool: PoolProcess, notebook: Notebook) -> None:
-    asked = notebook.start('%%gpu --qos brief --keep "5 min"\nimport os\nfirst = os.getpid()')
-    notebook.collect(asked)
-    notebook.wait_until("all of its time")
+    asked = notebook.run('%%gpu --qos brief --keep "5 min"\nimport os\nfirst = os.getpid()')
+    if "all of its time" not in asked.shown:  # on a busy machine the time is over before the cell has come back
+        notebook.wait_until("all of its time")
     until(lambda: held(pool) == "free", "the place to be free")
     assert notebook.run('%%gpu --qos brief --keep "5 min"\nfirst == os.getpid()').result == "False"
     notebook.run("%gpu stop")
