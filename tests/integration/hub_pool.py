@@ -41,6 +41,7 @@ class ToldHub:
     def add_user(self, name: str, group: str) -> str:
         """Let it know a user, who is in one group; the token of their server."""
         token = f"{name}-token"
+        assert self._hub.groups.get(name, [group]) == [group], f"brokers remember {name}'s group: use another user"
         self._hub.users[token] = {"name": name, "kind": "user", "scopes": [SCOPE]}
         self._hub.groups[name] = [group]
         return token

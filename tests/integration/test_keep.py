@@ -214,3 +214,5 @@ def test_what_the_quota_file_lets_nobody_keep_any_more_is_given_back_and_the_not
     notebook.wait_until("The QoS 'reserved' keeps no place any more. This notebook keeps no place any more;")
     until(lambda: held(pool) == "free", "the place to be free")
     file.write_text(QUOTAS)
+    until(lambda: notebook.run('%%gpu --keep "5 min"\nx').error is None, "the file to be read again")
+    notebook.run("%gpu stop")

@@ -76,11 +76,11 @@ def cells_of(pool: HubPool, *projects: str) -> list[dict[str, Any]]:
 def test_nobody_waits_for_the_batch_cells_of_another_user_of_the_only_group(pool: HubPool, tmp_path: Path) -> None:
     folder = tmp_path / "batch"
     folder.mkdir()
-    eve, ada = pool.open("eve", "students"), pool.open("ada", "students")
+    eve, amy = pool.open("eve", "students"), pool.open("amy", "students")
     began, names = in_background(eve, SLOTS, folder, "--qos batch")
     until(lambda: len(list(began.iterdir())) == SLOTS, "the pool to be full")
-    assert ada.run("%%gpu\nprint('typed')").stream() == "typed\n"
-    ada.run("%gpu stop")
+    assert amy.run("%%gpu\nprint('typed')").stream() == "typed\n"
+    amy.run("%gpu stop")
     (folder / "gate").touch()
     assert results(eve, names) == str(names), "who made room has run again"
 
@@ -188,25 +188,25 @@ def test_groups_that_nobody_wrote_down_are_bounded_together_also_by_another_brok
     pool.obey(
         '[projects.crowd]\nlimit = 2\n[group_rules.crowds]\ngroups = ["crowd-*"]\nparent = "crowd"\nuser_limit = 1\n'
     )
-    people = {"ann": "crowd-1", "bob": "crowd-2", "eve": "crowd-3"}
-    ann, bob, eve = (pool.open(user, group) for user, group in people.items())
-    refused = ann.run("%%gpu --gpus 2\n1").error
+    people = {"uma": "crowd-1", "ira": "crowd-2", "zoe": "crowd-3"}
+    uma, ira, zoe = (pool.open(user, group) for user, group in people.items())
+    refused = uma.run("%%gpu --gpus 2\n1").error
     assert refused is not None
     assert "one user of project 'crowd-1' may use 1 CPU slot at most" in refused["evalue"]
     assert "'crowd-1' is a group that the rule 'crowds' is for: each of them has user_limit 1 GPU" in refused["evalue"]
-    busy = [one.start_until("%%gpu\nprint('started')\ninput()", shows="started") for one in (ann, bob)]
+    busy = [one.start_until("%%gpu\nprint('started')\ninput()", shows="started") for one in (uma, ira)]
     old = pool.process.part("broker").pid
     os.kill(old, signal.SIGKILL)
     until(lambda: pool.process.part("broker").pid != old and pool.count("busy") == 2, "another broker")
     rows = pool.projects()
     assert (rows["crowd"].used_milli, rows["crowd-1"].rule, rows["crowd-2"].parent) == (2000, "crowds", "crowd")
 
-    mine = eve.start("%%gpu\nprint('mine')")
-    until(lambda: pool.process.picture().waiting, "eve to wait")
+    mine = zoe.start("%%gpu\nprint('mine')")
+    until(lambda: pool.process.picture().waiting, "zoe to wait")
     [reason] = [one.reason for one in pool.process.picture().waiting]
     assert reason == "project 'crowd' uses 2 of 2 CPU slots that it may use"
-    ann.answer("go")
-    ann.collect(busy[0])
-    assert eve.collect(mine).stream().endswith("mine\n")
-    bob.answer("go")
-    bob.collect(busy[1])
+    uma.answer("go")
+    uma.collect(busy[0])
+    assert zoe.collect(mine).stream().endswith("mine\n")
+    ira.answer("go")
+    ira.collect(busy[1])
