@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal, TextIO
 
 from IPython.core.displayhook import CapturingDisplayHook
 from IPython.core.interactiveshell import InteractiveShell
@@ -35,7 +35,7 @@ class OutputWriter:
         self._shell, self._comms = shell, comms or WidgetComms(shell)
         self._on_view_message = on_view_message
         self._is_numbered, self._record = is_numbered, record
-        self._is_dirty = False
+        self._unflushed: Literal["stdout", "stderr"] | None = None  #: where text was written last
 
     def show(self, kind: str, content: bytes, buffers: tuple[bytes, ...] = ()) -> None:
         """Show one message; kinds that have no place in a notebook are dropped. Call `flush` when no more is there."""
@@ -48,8 +48,7 @@ class OutputWriter:
     def show_parsed(self, kind: str, message: Mapping[str, Any], buffers: tuple[bytes, ...] = ()) -> None:
         """Show a message whose content has been parsed, and record it nowhere."""
         if kind == "stream":
-            (sys.stderr if message.get("name") == "stderr" else sys.stdout).write(message["text"])
-            self._is_dirty = True
+            self._write("stderr" if message.get("name") == "stderr" else "stdout", message["text"])
             return
         self.flush()  # what was printed before comes before
         if kind in {"display_data", "update_display_data"}:
@@ -72,11 +71,16 @@ class OutputWriter:
             self._comms.forward(kind, message, buffers, on_view_message=self._on_view_message)
 
     def flush(self) -> None:
-        """Flush stdout and stderr where something was written since."""
-        if self._is_dirty:
-            self._is_dirty = False
-            sys.stdout.flush()
-            sys.stderr.flush()
+        """Flush stdout or stderr where something was written since."""
+        if self._unflushed is not None:
+            unflushed, self._unflushed = self._unflushed, None
+            _stream(unflushed).flush()
+
+    def _write(self, name: Literal["stdout", "stderr"], text: str) -> None:
+        if self._unflushed != name:
+            self.flush()  # ipykernel collects each stream's text: what was written last could be shown first
+        self._unflushed = name
+        _stream(name).write(text)
 
     def _show_result(self, data: dict[str, Any], metadata: dict[str, Any]) -> None:
         hook: Any = self._shell.displayhook
@@ -98,8 +102,7 @@ class OutputWriter:
         if getattr(hook, "pub_socket", None) is not None:
             hook.session.send(hook.pub_socket, "error", message, parent=hook.parent_header, ident=hook.topic)
         else:
-            sys.stderr.write("\n".join(message["traceback"]) + "\n")
-            self._is_dirty = True
+            self._write("stderr", "\n".join(message["traceback"]) + "\n")
 
     def _add_payload(self, message: Mapping[str, Any]) -> None:
         """Add what comes with the reply: a page of help, the text of the next cell."""
@@ -107,10 +110,13 @@ class OutputWriter:
             manager: Any = self._shell.payload_manager
             manager.write_payload(message)
         elif message["source"] == "page":
-            sys.stdout.write(message["data"].get("text/plain", "") + "\n")
-            self._is_dirty = True
+            self._write("stdout", message["data"].get("text/plain", "") + "\n")
         elif message["source"] == "set_next_input":
             self._shell.set_next_input(message["text"], replace=message.get("replace", False))
+
+
+def _stream(name: Literal["stdout", "stderr"]) -> TextIO:
+    return sys.stdout if name == "stdout" else sys.stderr
 
 
 def cell_number(shell: InteractiveShell) -> int:

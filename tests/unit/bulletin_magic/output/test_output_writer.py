@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from typing import Any
 
@@ -31,6 +31,23 @@ def test_printed_text_goes_where_stdout_goes_now(shell: InteractiveShell) -> Non
     with redirect_stdout(StringIO()) as caught:
         show(shell, "stream", {"name": "stdout", "text": "50%\r100%"})
     assert caught.getvalue() == "50%\r100%"
+
+
+def test_what_was_printed_to_one_stream_is_flushed_before_the_other_is_printed_to(shell: InteractiveShell) -> None:
+    """Both collect text, as a kernel's streams do."""
+    shown: list[str] = []
+
+    class Stream(StringIO):
+        def flush(self) -> None:
+            shown.append(self.getvalue())
+            self.truncate(self.seek(0))
+
+    outputs = OutputWriter(shell, WidgetComms(shell, lambda _: False))
+    with redirect_stdout(Stream()), redirect_stderr(Stream()):
+        for name, text in (("stderr", "1"), ("stdout", "2"), ("stdout", "3"), ("stderr", "4")):
+            outputs.show("stream", json.dumps({"name": name, "text": text}).encode())
+        outputs.flush()
+    assert shown == ["1", "23", "4"]
 
 
 def test_everything_is_captured_by_the_capture_magic(shell: InteractiveShell) -> None:
