@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import msgspec
 import structlog
@@ -23,6 +24,8 @@ from gpu_worker.scheduler.policy.projects import DEFAULT_PROJECT
 #: How long what the hub says of a group is believed.
 _BELIEVE_MS = 60_000
 _LOOK_EVERY_S, _FORGET_EVERY_S = 5.0, 3600.0
+#: How long a group's first cell waits at most until the ledger has the group. A ledger that is away stops no cell.
+_WRITE_S = 2.0
 
 
 class _Told(msgspec.Struct, frozen=True):
@@ -53,6 +56,7 @@ class GroupProjects:
         self._settling = asyncio.Lock()
         #: Groups of which something is new that is not in force yet.
         self._unsettled: set[str] = set()
+        self._unwritten: dict[str, asyncio.Event] = {}  #: groups that the ledger does not have yet; set when it has
         self._told: dict[str, _Told] = {}
         self._all_told: frozenset[str] = frozenset()  #: of these properties the hub was asked for all groups in use
         self._is_forbidden = False  #: the hub did not let the pool see the last group
@@ -77,7 +81,7 @@ class GroupProjects:
 
     def takes_time(self, person: Person, project: ProjectId) -> bool:
         """Tell whether the hub, the quota file or the ledger may have to be waited for until a group may pay."""
-        is_settled = self._groups.is_known(project) and project not in self._unsettled
+        is_settled = self._groups.is_known(project) and project not in self._unsettled | self._unwritten.keys()
         return self._may_be_made(person, project) and (not is_settled or self.must_ask(person, project))
 
     async def learn(self, person: Person, project: ProjectId) -> NotAllowed | None:
@@ -89,6 +93,13 @@ class GroupProjects:
             if silent is not None:
                 return silent
         return await self._note(person.user, project)
+
+    async def wait_until_written(self, project: ProjectId) -> None:
+        """Wait until a broker that came after this one would know of the group, before a cell of it runs."""
+        written = self._unwritten.get(project)
+        if written is not None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(written.wait(), _WRITE_S)
 
     async def ask_again(self) -> None:
         """Ask the hub of groups in use whose rules ask for what it was not asked: until somebody comes is too late."""
@@ -204,4 +215,11 @@ class GroupProjects:
             before=has if one.is_forgotten else None,
             after=None if one.is_forgotten else has,
         )
-        self._writer.keep([event, *([change] if rule is not None else [])])
+        written = self._unwritten[one.name] = asyncio.Event()
+
+        async def note_written() -> None:
+            written.set()
+            if self._unwritten.get(one.name) is written:
+                del self._unwritten[one.name]
+
+        self._writer.keep([event, *([change] if rule is not None else [])], note_written)

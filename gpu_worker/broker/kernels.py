@@ -305,6 +305,8 @@ class Kernels:
             code, sentence = RefusalCode(obstacle.code), obstacle.problem
             await self._send(kernel.route, wire.Refusal(code=code, sentence=sentence, request=message.request))
             return
+        if is_aside:
+            await self.groups.wait_until_written(project)
         if is_aside and _name(kernel, message.request) not in self._settling:
             return  # it was withdrawn meanwhile
         state = self.shell.scheduler.state
