@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Callable
-from contextlib import suppress
 
 import msgspec
 import structlog
@@ -97,9 +96,12 @@ class GroupProjects:
     async def wait_until_written(self, project: ProjectId) -> None:
         """Wait until a broker that came after this one would know of the group, before a cell of it runs."""
         written = self._unwritten.get(project)
-        if written is not None:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(written.wait(), _WRITE_S)
+        if written is None:
+            return
+        try:
+            await asyncio.wait_for(written.wait(), _WRITE_S)
+        except TimeoutError:
+            self._unwritten.pop(project, None)  # the next cell need not wait as long again
 
     async def ask_again(self) -> None:
         """Ask the hub of groups in use whose rules ask for what it was not asked: until somebody comes is too late."""

@@ -12,7 +12,7 @@ from bulletin.wire import messages as wire
 from gpu_worker.broker.identity import Hub, Identity
 from gpu_worker.broker.policy import Policy
 from gpu_worker.broker.policy_follower import PolicyFollower
-from gpu_worker.broker.seen_groups import SeenGroups
+from gpu_worker.broker.seen_groups import SEEN, SeenGroups
 from gpu_worker.config import Pool
 from gpu_worker.scheduler.policy.group_rules import HubGroup
 from tests.unit.gpu_worker.broker.broker_parts import TOKEN, BrokerParts
@@ -144,3 +144,16 @@ def test_groups_that_come_while_the_file_is_read_neither_end_the_broker_nor_lack
     asyncio.run(main())
     assert groups.threads == {threading.get_ident()}
     assert pool.shell.scheduler.state.accounts.of(ProjectId("course-ml")).project.rule == "courses"
+
+
+def test_it_runs_once_a_broker_that_came_later_would_know_of_the_group(pool: BrokerParts) -> None:
+    async def main() -> None:
+        await hello(pool)
+        await say(pool, b"ml", SUBMIT)
+        writing = asyncio.ensure_future(pool.writer.run())
+        while not waiting(pool):
+            await asyncio.sleep(0)
+        assert [one["name"] for one in pool.ledger.event_payloads(SEEN)] == ["course-ml"]
+        writing.cancel()
+
+    asyncio.run(main())
