@@ -150,9 +150,11 @@ def test_it_runs_once_a_broker_that_came_later_would_know_of_the_group(pool: Bro
     async def main() -> None:
         await hello(pool)
         await say(pool, b"ml", SUBMIT)
+        assert waiting(pool) == []
+        asking = asyncio.all_tasks() - {asyncio.current_task()}
         writing = asyncio.ensure_future(pool.writer.run())
-        while not waiting(pool):
-            await asyncio.sleep(0)
+        await asyncio.gather(*asking)
+        assert waiting(pool) == ["1"]
         assert [one["name"] for one in pool.ledger.event_payloads(SEEN)] == ["course-ml"]
         writing.cancel()
 
