@@ -9,6 +9,7 @@ import pytest
 
 from gpu_worker.broker.ledger import Ledger
 from tests.unit.gpu_worker.broker.broker_parts import BrokerParts
+from tests.unit.gpu_worker.broker.metered_pool import World
 from tests.unit.gpu_worker.broker.postgres import Server, programs_or_skip
 
 _numbers = itertools.count()
@@ -76,3 +77,12 @@ def broker(sqlite_template: Path, tmp_path: Path) -> Iterator[BrokerParts]:
     shutil.copy(sqlite_template, tmp_path / "ledger.db")
     with Ledger.open(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:
         yield BrokerParts(ledger)
+
+
+@pytest.fixture
+def world(tmp_path: Path, sqlite_template: Path) -> Iterator[World]:
+    """An agent, a broker, and their ledger."""
+    shutil.copy(sqlite_template, tmp_path / "ledger.db")
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    with Ledger.open(url) as ledger:
+        yield World(ledger, url)
