@@ -53,8 +53,8 @@ class GroupProjects:
         self._follower, self._shell, self._identity, self._writer = follower, shell, identity, writer
         self._now_ms, self._groups = now_ms, follower.policy.groups
         self._settling = asyncio.Lock()
-        #: Groups of which something is new that is not in force yet.
-        self._unsettled: set[str] = set()
+        #: Groups of which something is new that is not in force yet, with what is.
+        self._unsettled: dict[str, SeenGroup] = {}
         self._unwritten: dict[str, asyncio.Event] = {}  #: groups that the ledger does not have yet; set when it has
         self._told: dict[str, _Told] = {}
         self._all_told: frozenset[str] = frozenset()  #: of these properties the hub was asked for all groups in use
@@ -80,7 +80,7 @@ class GroupProjects:
 
     def takes_time(self, person: Person, project: ProjectId) -> bool:
         """Tell whether the hub, the quota file or the ledger may have to be waited for until a group may pay."""
-        is_settled = self._groups.is_known(project) and project not in self._unsettled | self._unwritten.keys()
+        is_settled = self._groups.is_known(project) and project not in self._unsettled.keys() | self._unwritten.keys()
         return self._may_be_made(person, project) and (not is_settled or self.must_ask(person, project))
 
     async def learn(self, person: Person, project: ProjectId) -> NotAllowed | None:
@@ -128,19 +128,22 @@ class GroupProjects:
         if self._groups.is_known(project, properties) and project not in self._unsettled:
             self._groups.note(project, user, self._now_ms())
             return None
+        try:
+            news = self._groups.note(project, user, self._now_ms(), properties, self._named)
+        except TooManyGroups as error:
+            self._told.pop(project, None)
+            is_for_it = self._rule_for(HubGroup(project, properties or ())) is not None
+            return NotAllowed(str(error)) if is_for_it else None
+        if news is not None:
+            self._keep(news, user)
+            self._unsettled[project] = news
         async with self._settling:  # who asks for the same group meanwhile waits until its rule is in force
-            try:
-                news = self._groups.note(project, user, self._now_ms(), properties, self._named)
-            except TooManyGroups as error:
-                self._told.pop(project, None)
-                is_for_it = self._rule_for(HubGroup(project, properties or ())) is not None
-                return NotAllowed(str(error)) if is_for_it else None
-            if news is not None:
-                self._keep(news, user)
-                self._unsettled.add(project)
             if project in self._unsettled:
+                together = dict(self._unsettled)  # of a class that comes at once, each group with all that came before
                 await self._follower.obey(self._shell)  # also for rules that are only just being read
-                self._unsettled.discard(project)
+                for name, settled in together.items():
+                    if self._unsettled.get(name) is settled:
+                        del self._unsettled[name]
         return None
 
     async def _ask(self, project: ProjectId) -> HubSilent | None:

@@ -9,7 +9,7 @@ import pytest
 
 from bulletin.ids import KernelId, ProjectId, RequestId, UserName
 from bulletin.wire import messages as wire
-from gpu_worker.broker.identity import Hub, Identity
+from gpu_worker.broker.identity import Hub, Identity, Person
 from gpu_worker.broker.policy import Policy
 from gpu_worker.broker.policy_follower import PolicyFollower
 from gpu_worker.broker.seen_groups import SEEN, SeenGroups
@@ -159,3 +159,23 @@ def test_it_runs_once_a_broker_that_came_later_would_know_of_the_group(pool: Bro
         writing.cancel()
 
     asyncio.run(main())
+
+
+def test_a_class_whose_students_each_have_a_group_of_their_own_is_let_in_together(pool: BrokerParts) -> None:
+    """Each time that projects change, all that the scheduler knows of projects is made anew."""
+    people = [Person(user=UserName(f"u{n}"), groups=(f"course-{n}",)) for n in range(30)]
+    in_force: list[object] = []
+
+    async def main() -> None:
+        coming = [asyncio.ensure_future(pool.groups.learn(one, one.project)) for one in people]
+        while not all(one.done() for one in coming):
+            now = pool.shell.scheduler.settings
+            if not in_force or in_force[-1] is not now:
+                in_force.append(now)
+            await asyncio.wait(coming, timeout=0)
+        assert [one.result() for one in coming] == [None] * len(people)
+
+    asyncio.run(main())
+    projects = {one.id: one.limit_milli for one in pool.shell.scheduler.settings.projects}
+    assert all(projects[one.project] == 2000 for one in people)
+    assert len(in_force) <= 4
