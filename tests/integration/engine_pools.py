@@ -13,6 +13,7 @@ from bulletin.wire import keys
 from gpu_worker.node_registry import NodeRegistry
 from tests.integration.conftest import PATIENCE_S, until
 from tests.integration.nodes import clean_environ, picture
+from tests.processes import has_ended
 
 #: Soon, so that tests need not wait.
 SOON = ("--Scaling.look=0.3", "--Scaling.patience=0", "--Pool.leave_grace=1")
@@ -60,7 +61,7 @@ class EnginePool:
         for process in psutil.process_iter(["cmdline"]):
             words = process.info["cmdline"] or []
             is_agent = "gpu_worker.cli" in words and "agent" in words
-            if is_agent and str(self.folder.parent) in " ".join(words) and process.status() != psutil.STATUS_ZOMBIE:
+            if is_agent and str(self.folder.parent) in " ".join(words) and not has_ended(process):
                 found.append(process)
         return found
 

@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import psutil
 import pytest
+
+from tests.processes import has_ended
 
 PACKAGES = ("munge", "slurm-client", "slurmctld", "slurmd")
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol", "sinfo")
@@ -183,7 +184,7 @@ class Slurm:
 def _end(pid: int) -> None:
     os.kill(pid, signal.SIGTERM)
     for _ in range(100):
-        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+        if has_ended(pid):
             return
         threading.Event().wait(0.05)
     os.kill(pid, signal.SIGKILL)

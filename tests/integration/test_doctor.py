@@ -21,6 +21,7 @@ from bulletin.wire import keys
 from tests.integration.conftest import PATIENCE_S, PoolProcess, until
 from tests.integration.examining import HUB, PROXY, examine
 from tests.other_users import in_mount_namespace
+from tests.processes import has_ended
 
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away, and mounts")
 #: What a computer may lack for which no set-up is to blame.
@@ -308,7 +309,7 @@ def test_a_pool_that_was_killed_is_dead(pool: PoolProcess) -> None:
     broker = pool.part("broker")
     pool.process.send_signal(signal.SIGKILL)
     pool.process.wait()
-    until(lambda: not broker.is_running() or broker.status() == "zombie", "the broker to end with its parent")
+    until(lambda: has_ended(broker), "the broker to end with its parent")
     examined = examine("--folder", pool.folder, SHARED)
     assert "has not ended as it should" in examined.says("pool-dead")
 

@@ -4,11 +4,13 @@ import os
 import re
 import signal
 from collections.abc import Callable
+from functools import partial
 
 import psutil
 import pytest
 
 from tests.integration.conftest import Notebook, PoolProcess, until
+from tests.processes import has_ended
 
 RUNS = "%%gpu\nx.append(2)\nnew = 1\nprint('started')\nimport time\nwhile True: time.sleep(0.1)"
 
@@ -138,7 +140,7 @@ def test_a_session_outlives_its_kernel_by_the_keep_time_and_no_longer(
     executor = pool.part("executor")
     os.kill(notebook.manager.provisioner.process.pid, signal.SIGKILL)  # type: ignore[union-attr]
     until(lambda: not executor.is_running(), "the executor to be ended")
-    until(lambda: not psutil.pid_exists(child) or psutil.Process(child).status() == "zombie", "its child to be ended")
+    until(lambda: has_ended(child), "its child to be ended")
     assert [slot.state for slot in until(lambda: [s for s in pool.picture().slots if s.state == "free"], "a free slot")]
 
 
@@ -158,4 +160,4 @@ def test_what_cells_have_started_does_not_outlive_a_killed_agent(
     assert all(psutil.pid_exists(pid) for pid in children)
     pool.part("agent").send_signal(signal.SIGKILL)
     for pid in children:
-        until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == "zombie", "a child to be ended")  # noqa: B023
+        until(partial(has_ended, pid), "a child to be ended")

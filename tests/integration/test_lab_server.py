@@ -7,6 +7,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from tests.integration.conftest import Notebook, PoolProcess, until
 from tests.integration.hub_pool import HubPool
 from tests.integration.own_pools import pools
+from tests.processes import has_ended
 
 PASSWORD = "of-this-server"
 
@@ -246,7 +248,7 @@ def test_a_pool_of_ones_own_is_found_and_never_started_by_a_page(
     finally:
         for pool in pools(runtime):
             pool.terminate()
-            until(lambda: not pool.is_running() or pool.status() == "zombie", "the pool to end")  # noqa: B023
+            until(partial(has_ended, pool), "the pool to end")
     server.until(lambda view: view["pool"] == "startable", "the end of the pool to be seen")
 
 

@@ -1,12 +1,14 @@
 """Without a hub and without configuration, a cell starts a pool of one's own."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.integration.conftest import Notebook, until
 from tests.integration.own_pools import pools
+from tests.processes import has_ended
 
 
 @pytest.fixture
@@ -15,7 +17,7 @@ def runtime(tmp_path: Path) -> Iterator[Path]:
     yield folder
     for pool in pools(folder):
         pool.terminate()
-        until(lambda: not pool.is_running() or pool.status() == "zombie", "the pool to end")  # noqa: B023
+        until(partial(has_ended, pool), "the pool to end")
 
 
 def test_the_first_cell_starts_a_pool_that_all_notebooks_share(

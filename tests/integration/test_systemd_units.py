@@ -23,6 +23,7 @@ from gpu_worker.agent.node_protections import find_namespace_problem
 from tests.integration.conftest import Notebook, until
 from tests.integration.hub_pool import ToldHub, started_hub
 from tests.other_users import free_uid, in_mount_namespace, with_readable_python, with_users
+from tests.processes import has_ended
 from tests.units import FOLDER, read_unit
 
 #: A hub, the broker, and the part of the agent that is root.
@@ -217,7 +218,7 @@ def find_children(root_part: subprocess.Popen[bytes]) -> list[psutil.Process]:
 
 
 def is_there(process: psutil.Process) -> bool:
-    return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    return not has_ended(process)
 
 
 def _run_aside(answer: Coroutine[Any, Any, Picture]) -> Picture:
