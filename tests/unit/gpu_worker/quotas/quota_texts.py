@@ -1,5 +1,6 @@
 """Quota files as texts: read, and what is said of one that is wrong."""
 
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,9 @@ from hypothesis import settings
 
 from bulletin.errors import BadConfig
 from gpu_worker.quotas import Finding, Quotas, parse_quotas
+from gpu_worker.quotas.quota_settings import read_setting
+from gpu_worker.quotas.tree import TreeLeaf
+from gpu_worker.quotas.value_kinds import QuotaSetting, UnfitValue
 
 HERE = Path(__file__).parents[4]
 QUICK = settings(max_examples=150, deadline=None)
@@ -24,6 +28,15 @@ def said(text: str, file: str) -> list[str]:
     with pytest.raises(BadConfig) as caught:
         parse_quotas(text.encode(), file)
     return str(caught.value).split("\n")
+
+
+def accepts(word: QuotaSetting, value: str | float | bool | tuple[str, ...] | None) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    try:
+        read_setting(word, TreeLeaf(Decimal(str(value)) if number else value))  # type: ignore[arg-type]
+    except UnfitValue:
+        return False
+    return True
 
 
 EXAM = """

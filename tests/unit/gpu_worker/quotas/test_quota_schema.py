@@ -2,7 +2,6 @@
 
 import json
 import tomllib
-from decimal import Decimal
 from typing import Any
 
 import jsonschema
@@ -12,20 +11,10 @@ import yaml
 from bulletin.errors import BadConfig
 from gpu_worker.quotas import Quotas, difference, parse_quotas
 from gpu_worker.quotas.class_hours_settings import CLASS_HOURS_SETTINGS
-from gpu_worker.quotas.quota_settings import PROJECT_SETTINGS, QOS_SETTINGS, SCHEDULER_SETTINGS, read_setting
+from gpu_worker.quotas.quota_settings import PROJECT_SETTINGS, QOS_SETTINGS, SCHEDULER_SETTINGS
 from gpu_worker.quotas.schema import quota_schema
-from gpu_worker.quotas.tree import TreeLeaf
-from gpu_worker.quotas.value_kinds import QuotaSetting, UnfitValue
-from tests.unit.gpu_worker.quotas.quota_texts import HERE, toml
-
-
-def accepts(word: QuotaSetting, value: str | float | bool | tuple[str, ...] | None) -> bool:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    try:
-        read_setting(word, TreeLeaf(Decimal(str(value)) if number else value))  # type: ignore[arg-type]
-    except UnfitValue:
-        return False
-    return True
+from gpu_worker.quotas.value_kinds import QuotaSetting
+from tests.unit.gpu_worker.quotas.quota_texts import HERE, accepts, toml
 
 
 @pytest.mark.parametrize("table", ["projects", "qos"])

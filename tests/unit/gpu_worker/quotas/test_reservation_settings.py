@@ -10,8 +10,7 @@ from gpu_worker.quotas import Quotas, difference, parse_quotas
 from gpu_worker.quotas.reservation_settings import RESERVATION_SETTINGS
 from gpu_worker.quotas.schema import quota_schema
 from gpu_worker.quotas.value_kinds import QuotaSetting
-from tests.unit.gpu_worker.quotas.quota_texts import EXAM, said, toml, yml
-from tests.unit.gpu_worker.quotas.test_quota_schema import accepts
+from tests.unit.gpu_worker.quotas.quota_texts import EXAM, accepts, said, toml, yml
 
 
 def test_a_reservation_is_from_one_time_to_another_also_over_midnight() -> None:
