@@ -113,7 +113,12 @@ class NotebookOffload:
         resources = msgspec.structs.replace(resources_from_kwargs(options), usual_qos="batch")
         source = f"{OUTCOME} = {CALL}()"
         tasks = [SweepTask(source, {CALL: _bind(function, item)}, OUTCOME) for item in items]
-        return self._runner.run_sweep(tasks, resources, "gpu.map", parallel)
+        try:
+            return self._runner.run_sweep(tasks, resources, "gpu.map", parallel)
+        except KeyboardInterrupt as stop:
+            shown: Any = stop
+            shown._render_traceback_ = _UserTraceback(stop, self._shell)
+            raise
 
     def ran_here(self) -> None:
         """Say once that a block was not taken."""
@@ -142,11 +147,20 @@ class _WholeTraceback(RemoteTraceback):
             frames = frames[:-1]  # the other traceback shows the frame that the block stands in
         if not frames or len(remote) < _HEAD_LINES:
             return remote
-        traceback: TracebackType | None = None
-        for entry in reversed(frames):
-            traceback = TracebackType(traceback, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-        local = self._shell.InteractiveTB.structured_traceback(type(self._error), Exception(), traceback)
+        local = self._shell.InteractiveTB.structured_traceback(type(self._error), Exception(), _join(frames))
         return [*remote[:_HEAD_LINES], *local[_HEAD_LINES:-1], *remote[_HEAD_LINES:]]
+
+
+class _UserTraceback:
+    """The traceback of an exception as far as the user's own code goes, asked for when it is complete."""
+
+    def __init__(self, error: BaseException, shell: InteractiveShell) -> None:
+        self._error, self._shell = error, shell
+
+    def __call__(self) -> list[str]:
+        frames = _join(_user_frames(self._error.__traceback__))
+        lines: list[str] = self._shell.InteractiveTB.structured_traceback(type(self._error), self._error, frames)
+        return lines
 
 
 #: How many lines of a traceback come before its frames: a rule, and the kind of the error.
@@ -164,6 +178,13 @@ def _user_frames(at: TracebackType | None) -> list[TracebackType]:
             frames.append(at)
         at = at.tb_next
     return frames
+
+
+def _join(frames: Sequence[TracebackType]) -> TracebackType | None:
+    traceback: TracebackType | None = None
+    for entry in reversed(frames):
+        traceback = TracebackType(traceback, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return traceback
 
 
 class _GpuBlockTransformer(ast.NodeTransformer):

@@ -176,6 +176,9 @@ def test_the_stop_button_ends_them_all(notebook: Notebook, tmp_path: Path) -> No
     stopped = notebook.run_until("gpu.map(wait, range(3))", "begun", notebook.interrupt)
     assert stopped.error is not None
     assert stopped.error["ename"] == "KeyboardInterrupt"
+    shown = "\n".join(stopped.error["traceback"])
+    assert "gpu.map(wait, range(" in shown
+    assert "bulletin_magic" not in shown, "the frames of a cell are its user's own"
     assert notebook.value("%%gpu\n1 + 1") == "2"
 
 
