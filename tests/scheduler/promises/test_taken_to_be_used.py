@@ -186,3 +186,19 @@ def test_what_lenders_let_through_once_a_cell_has_gone_is_for_no_lower_class_of_
     )
     assert seen.asked_to_leave("firm") == [61]
     assert seen.granted("large") <= 91 + SOON_S
+
+
+def test_no_cell_goes_where_a_late_request_of_its_user_whom_it_kept_waiting_is_to_have_the_node_then() -> None:
+    few = '[qos.few]\npriority = 100\nwalltime = "10 min"\nrunning_per_user = 1\npatience = "5 min"\n'
+    seen = look(
+        quotas("[projects.lab]\n[projects.guests]\n" + few),
+        nodes(1, 2),
+        at(1, notebook("other", "guests", 1790, closes_ms=0)),
+        at(2, notebook("large", "lab", 60, user="ann", qos="few", gpus=2, closes_ms=0)),
+        at(3, notebook("small", "lab", 590, user="ann", qos="few", closes_ms=0)),
+        at(400, notebook("typing", "lab", 60, user="bob", closes_ms=0)),
+        last=HOUR_S,
+    )
+    assert seen.asked_to_leave("small") == [593], "hot, once its cell is over"
+    assert seen.granted("large") <= 1791 + SOON_S
+    assert seen.granted("typing") <= 1851 + 2 * SOON_S
