@@ -92,8 +92,10 @@ class Scheduler:
         self.state.begin_step(self._now_ms)
         end_boosts(self.state)
         drain_due(self.state)
-        actions = self._turn_hours() + self._end_allowances()
-        actions += self._note(event)
+        is_gone = isinstance(event, RequestWithdrawn)  # who withdraws is refused nothing by what is over just now
+        actions = self._note(event) if is_gone else []
+        actions += self._turn_hours() + self._end_allowances()
+        actions += [] if is_gone else self._note(event)
         actions += departures.overdue(self.state)
         turns = self.state.accounts.turns
         actions += evict_outdated(self.state, self.state.touched)

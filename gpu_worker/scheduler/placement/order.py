@@ -20,6 +20,7 @@ from gpu_worker.scheduler.placement.backfill import Head
 from gpu_worker.scheduler.placement.caps import make_room_in_limits
 from gpu_worker.scheduler.placement.feasible import FeasibleShapes
 from gpu_worker.scheduler.placement.keep_time import is_kept_from
+from gpu_worker.scheduler.placement.lent import lacks_of_lent
 from gpu_worker.scheduler.placement.open_nodes import open_nodes
 from gpu_worker.scheduler.placement.places import Placement, Start, fit, nodes_of_pools, place, victims_of
 from gpu_worker.scheduler.placement.queue_walk import QueueWalk, has_node
@@ -178,8 +179,9 @@ def _kinds_of(state: State, kinds: tuple[NodeKind, ...], nodes: frozenset[AgentI
 def _who_took(state: State, request: Request, node: Node, ahead: Ahead, claims: Claims) -> Request | None:
     """Find who would take the request's cell at once, since it is of a lower class of their project, for the node.
 
-    They have taken others already, or are late. The request does not come before them there, nor where a limit lets
-    only one of the two through; unless they are not late, and wait for running cells wherever they could run.
+    They have taken others already, or are late. The request does not come before them there, nor where a limit, or
+    what lenders keep, lets only one of the two through; unless they are not late, and wait for running cells wherever
+    they could run.
     """
     account, shape = state.accounts.of(request.project), request.entry.shape
     if not request.entry.key.is_early:
@@ -192,9 +194,8 @@ def _who_took(state: State, request: Request, node: Node, ahead: Ahead, claims: 
             continue
         if not has_node(state, wanted):
             continue
-        if _fills_limit(account, shape.cost, wanted.cost) and (
-            not is_early or _may_start(state, wanted, account, ahead, claims)
-        ):
+        is_full = _fills_limit(account, shape.cost, wanted.cost) or _fills_lent(state, request, account, wanted)
+        if is_full and (not is_early or _may_start(state, wanted, account, ahead, claims)):
             return state.pending[entry.id]
         if not node.holds(wanted) or not ahead.lets_make_room(node, wanted):
             continue
@@ -214,6 +215,17 @@ def _fills_limit(account: Account, cost: int, wanted: int) -> bool:
     """Whether a limit lets one of these costs through and not both, beside the cells that stay."""
     stays = ((at.limit, at.used - at.going) for at in account.path)
     return any(limit is not None and used + wanted <= limit < used + wanted + cost for limit, used in stays)
+
+
+def _fills_lent(state: State, request: Request, account: Account, wanted: Shape) -> bool:
+    """Whether lenders keep something from such a request beside this one, and nothing without it."""
+    if not state.accounts.has_lenders or (lacks_of_lent(state, account, wanted) or 0) > 0:
+        return False
+    owner = request.project, request.user, request.qos, request.entry.shape.cost
+    state.accounts.use(*owner, +1, is_awaited=True)
+    lacks = lacks_of_lent(state, account, wanted)
+    state.accounts.use(*owner, -1, is_awaited=True)
+    return lacks is not None and lacks > 0
 
 
 def _may_start(state: State, shape: Shape, account: Account, ahead: Ahead, claims: Claims) -> bool:

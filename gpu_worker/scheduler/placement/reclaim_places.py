@@ -106,7 +106,7 @@ def _find_place(
         hot.sort(key=lambda lease: lease not in leaving)
         plan.begin()
         able = [one for lease in leases if (one := plan.victim(lease, now_ms)) is not None]
-        lacks, chosen = missing(state, node, shape, claims), None
+        lacks, chosen, late_ms = missing(state, node, shape, claims), None, 0
         if ahead.lets_reclaim(node, shape):
             chosen = _choose_victims(plan, node, shape, lacks, hot, able, full)
             grace_ms = max((state.grace_ms(one.lease) for one in chosen or ()), default=0)
@@ -117,16 +117,18 @@ def _find_place(
                 if not _shares_before(state, request, head, chosen or ())
                 and not _is_left_beside(head, node, shape, chosen or (), claims)
             ]
-            heads += _late_there(state, request, ahead, node, claims, chosen or (), grace_ms)
+            late = _late_there(state, request, ahead, node, claims, chosen or (), grace_ms)
+            late_ms = max(late.values(), default=0)
+            heads += late
             heads = [one for one in heads if not _has_other_slots(node, shape, one, chosen or ())]
             if heads:  # it would be over too late for them: so it takes what is beside theirs
                 lacks = missing(state, node, shape, {agent: [*claims.get(agent, ()), *heads]})
                 chosen = _choose_victims(plan, node, shape, lacks, hot, able, full)
         if chosen is None:  # who takes the very place of a cell that would be there for longer is in nobody's way
             hot, lacks = [], needed(shape)
-            chosen = _choose_victims(
-                plan, node, shape, lacks, hot, _those_that_stay(state, request, ahead, node, able), full
-            )
+            waits_ms = max(late_ms, ahead.waits_until_ms(node, shape))
+            staying = _those_that_stay(state, request, ahead, node, able, waits_ms)
+            chosen = _choose_victims(plan, node, shape, lacks, hot, staying, full)
         if chosen is None:
             continue
         for victim in chosen:
@@ -212,13 +214,14 @@ def _choose_victims(
     return chosen
 
 
-def _those_that_stay(state: State, request: Request, ahead: Ahead, node: Node, able: list[Victim]) -> list[Victim]:
+def _those_that_stay(
+    state: State, request: Request, ahead: Ahead, node: Node, able: list[Victim], waits_ms: int
+) -> list[Victim]:
     """Select the cells of its own project that would be there for longer than the request, or than anybody waits.
 
     One that whoever waits there takes back is there no longer than that.
     """
     most_ms = state.accounts.now_ms + state.settings.start_ms + request.entry.shape.walltime_ms
-    waits_ms = ahead.waits_until_ms(node, request.entry.shape)
     found: list[Victim] = []
     for one in able:
         is_own, end_ms = one.right is Right.CLASS or one.lease.project == request.project, ahead.end_ms(node, one.lease)
@@ -264,12 +267,13 @@ def _late_there(
     claims: Claims,
     chosen: Sequence[Victim],
     grace_ms: int,
-) -> list[Shape]:
+) -> dict[Shape, int]:
     """List late requests of its own project that would hold the node once a cell of a lower class has been given back.
 
-    That one's place in the guarantee is theirs first. No more than one of them is looked at for each need.
+    That one's place in the guarantee, or in a limit of its user, is theirs first. Of those that need the same one is
+    looked at. Each has the time at which it could start.
     """
-    found: dict[Shape, None] = {}
+    found: dict[Shape, int] = {}
     account, shape = state.accounts.of(request.project), request.entry.shape
     for name in account.late if any(one.right is Right.CLASS for one in chosen) else ():
         late = state.pending[name]
@@ -281,9 +285,9 @@ def _late_there(
         if not state.accounts.is_allowed(account, late.entry):
             continue
         head = Head(state, late, {agent: list(shapes) for agent, shapes in claims.items()}, frozenset({node.kind}))
-        if head.holds(node) and not head.is_over_before(node, shape, grace_ms):
-            found[its] = None
-    return list(found)
+        if head.held is not None and head.holds(node) and not head.is_over_before(node, shape, grace_ms):
+            found[its] = head.held[0]
+    return found
 
 
 def _is_in_time(state: State, node: Node, shape: Shape) -> bool:

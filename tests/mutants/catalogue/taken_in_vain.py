@@ -29,7 +29,7 @@ TAKEN_IN_VAIN = (
         "late-requests-of-the-project-come-in-between",
         "placement/reclaim_places.py",
         "_late_there",
-        "head.holds(node) and not head.is_over_before(node, shape, grace_ms)",
+        "head.held is not None and head.holds(node) and (not head.is_over_before(node, shape, grace_ms))",
         "False",
         "no cell goes for one whose project has a late request that would keep the node",
     ),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bulletin.ids import ProjectId, UserName
+from bulletin.ids import ProjectId, SessionId, UserName
 from bulletin.units import HOUR_MS
 from gpu_worker.scheduler import actions as act
 from tests.scheduler.promises import history as hi
@@ -51,6 +51,15 @@ def test_what_waits_and_needs_it_is_refused_in_the_moment_in_which_it_is_over() 
     assert told == [10 * MINUTE_S]
     assert "20 min" in seen.refused("ann")[0] or "30 min" in seen.refused("ann")[0]
     assert seen.granted("tom") < 21 * MINUTE_S
+    keeps_all(seen)
+
+
+def test_who_withdraws_in_the_moment_in_which_it_is_over_is_not_refused_too() -> None:
+    seen = see(
+        quotas(COURSE), node("a", 1), grant(0, 10, walltime_ms=4 * HOUR_MS), opens(0, "lab", "lab", 20 * MINUTE_S),
+        opens(1, "ann", "course", 60, time=HOUR_S), at(10 * MINUTE_S, hi.GivesUp(SessionId("ann"))), last=HOUR_S,
+    )  # fmt: skip
+    assert seen.refused("ann") == []
     keeps_all(seen)
 
 

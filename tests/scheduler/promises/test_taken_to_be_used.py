@@ -168,3 +168,37 @@ def test_a_user_has_their_part_back_where_who_took_it_has_had_another_one_since(
     )
     assert seen.asked_to_leave("stays")[1:] == [400]
     assert 540 <= seen.asked_to_leave("took")[0] <= 560
+
+
+def test_what_lenders_let_through_once_a_cell_has_gone_is_for_no_lower_class_of_the_project_on_another_node() -> None:
+    text = '[projects.dep]\n[projects.lender]\nparent = "dep"\nguaranteed = 2\nlending_limit = 1\n'
+    seen = look(
+        quotas(
+            text + "[projects.one]\nguaranteed = 1\n[projects.two]\nguaranteed = 1\n"
+            '[qos.firm]\nwalltime = "10 h"\nmust_be_in_quota = true\nqueued_per_user = 9\n'
+        ),
+        at(0, hi.Joins(AgentId("n0"), hi.gpus(1))),
+        at(0, hi.Joins(AgentId("n1"), hi.gpus(2))),
+        at(1, notebook("firm", "dep", HOUR_S, qos="firm", closes_ms=0)),
+        at(2, notebook("next", "dep", HOUR_S, qos="firm", closes_ms=0)),
+        at(10, notebook("large", "dep", 600, gpus=2, closes_ms=0)),
+        last=900,
+    )
+    assert seen.asked_to_leave("firm") == [61]
+    assert seen.granted("large") <= 91 + SOON_S
+
+
+def test_no_cell_goes_where_a_late_request_of_its_user_whom_it_kept_waiting_is_to_have_the_node_then() -> None:
+    few = '[qos.few]\npriority = 100\nwalltime = "10 min"\nrunning_per_user = 1\npatience = "5 min"\n'
+    seen = look(
+        quotas("[projects.lab]\n[projects.guests]\n" + few),
+        nodes(1, 2),
+        at(1, notebook("other", "guests", 1790, closes_ms=0)),
+        at(2, notebook("large", "lab", 60, user="ann", qos="few", gpus=2, closes_ms=0)),
+        at(3, notebook("small", "lab", 590, user="ann", qos="few", closes_ms=0)),
+        at(400, notebook("typing", "lab", 60, user="bob", closes_ms=0)),
+        last=HOUR_S,
+    )
+    assert seen.asked_to_leave("small") == [593], "hot, once its cell is over"
+    assert seen.granted("large") <= 1791 + SOON_S
+    assert seen.granted("typing") <= 1851 + 2 * SOON_S
