@@ -198,6 +198,9 @@ class BulletinMagics(Magics):
                                  uses more is ended
             --time TIME          how long the cell may run, as in "30 min"; shorter cells
                                  wait less
+            --exclusive          on a node that nobody else is on meanwhile: one that has just as
+                                 many GPUs as --gpus says; all of it is charged, and it is for
+                                 classes of service that let you
             --qos NAME           the class of service, as your pool names them (your
                                  project's default, or interactive)
             --keep TIME          keep the GPU between cells, for so long after the last one, as
