@@ -273,7 +273,8 @@ class BulletinMagics(Magics):
                                  its page was closed
             %gpu request --time 4h --why "..."
                                  ask for longer cells than you may have, or with --gpus for
-                                 more GPUs: a lead of the project decides, or an admin;
+                                 more GPUs (with --exclusive, as a node for yourself): a lead
+                                 of the project decides, or an admin;
                                  --for 2d says for how long, --wait waits for the answer;
                                  without options it lists what you asked for
             %gpu connect PATH    use the pool of this connection file

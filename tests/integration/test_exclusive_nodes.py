@@ -79,6 +79,15 @@ def test_who_may_have_a_node_has_it_alone_and_a_broker_that_is_started_again_kno
         error = other.run(f"%%gpu {options}\nprint('ran')").error
         assert error is not None
         assert says in error["evalue"]
+        assert ('`%gpu request --exclusive --gpus 2 --why "..."`' in error["evalue"]) is ("interactive" in says)
+    asked = other.run('%gpu request --exclusive --gpus 2 --why "links between GPUs"').shown
+    assert "Asked for 2 CPU slots as a node for oneself in project 'default'" in asked
+    name = asked.split("(")[-1].split(")")[0]
+    assert "why: links between GPUs" in run("request", "grant", name, "--folder", str(pool.folder))
+    assert other.run("%%gpu --exclusive --gpus 2\nprint('granted')").stream() == "granted\n"
+    assert pool.states() == {"small": ["free"], "large": ["hot", "hot"]}
+    run("request", "decline", name, "--folder", str(pool.folder))
+    until(lambda: pool.states()["large"] == ["free", "free"], "the session to leave whose allowance is over")
     planned = other.run(f"%%gpu {ALONE} --plan\nprint('ran')").shown
     assert "--exclusive takes all of a node that has just 2 CPU slots, and is charged as that" in planned
     assert alone.run(f"%%gpu {ALONE}\nprint('ran')").stream() == "ran\n"
@@ -92,7 +101,7 @@ def test_who_may_have_a_node_has_it_alone_and_a_broker_that_is_started_again_kno
     ran = alone.run_until(f"%%gpu {ALONE}\nprint('begun', flush=True)\n{waits}", shows="begun", then=come)
     assert ran.stream() == "begun\nover\n"
     with Ledger.open(f"sqlite:///{pool.folder / 'ledger.sqlite'}", upgrade=False) as ledger:
-        [noted] = ledger.event_payloads(EXCLUSIVE)
+        *_, noted = ledger.event_payloads(EXCLUSIVE)
     assert (noted["node"], noted["gpus"], noted["qos"], noted["project"]) == ("large", 2, "debug", "default")
     pool.parts[0].process.kill()
     pool.parts[0].process.wait()
