@@ -429,6 +429,7 @@ export interface ShownSlot {
   label: string;
   qos: string;
   is_in_quota: boolean | null;
+  is_exclusive: boolean;
   lease: string | null;
 }
 
