@@ -12,7 +12,7 @@ from traitlets.config import Configurable
 from bulletin import codes, errors
 from bulletin.ids import ProjectId
 from bulletin_magic.commands.magics import BulletinMagics
-from bulletin_magic.commands.options import FLAGS, RESOURCE_OPTIONS, RUN_OPTIONS
+from bulletin_magic.commands.options import EXCLUSIVE, FLAGS, RESOURCE_OPTIONS, RUN_OPTIONS
 from bulletin_spawner.service.allowance_endpoints import ALLOWANCE_ENDPOINTS
 from bulletin_spawner.service.api_endpoints import ENDPOINTS
 from bulletin_spawner.service.quota_endpoints import QUOTA_ENDPOINTS
@@ -129,7 +129,10 @@ def magic() -> str:
     )
     options = "".join(f"| `{name}` | `{field}` |\n" for name, (field, _) in RESOURCE_OPTIONS.items())
     options += "".join(f"| `{name}` | `{field}` |\n" for name, (field, _) in RUN_OPTIONS.items())
-    options += "".join(f"| `{name}` | nothing: it {does} |\n" for name, does in FLAGS.items())
+    options += "".join(
+        f"| `{name}` | {'`is_exclusive`: it' if name == EXCLUSIVE else 'nothing: it'} {does} |\n"
+        for name, does in FLAGS.items()
+    )
     head = f"# %%gpu and %gpu\n\n{NOTE}## %%gpu\n\n```text\n{cell}\n```\n"
     return f"{head}\n| option | sets |\n| --- | --- |\n{options}\n## %gpu\n\n```text\n{line}\n```\n{others}"
 

@@ -78,6 +78,7 @@ class RunningRow(msgspec.Struct, frozen=True, kw_only=True):
     walltime_ms: int
     #: None where it is not charged to anybody: no cell runs.
     in_quota: bool | None
+    is_exclusive: bool = False
 
 
 class QueueReport(Message, frozen=True, kw_only=True, tag="queue-report"):

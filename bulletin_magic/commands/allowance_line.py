@@ -79,8 +79,11 @@ def parse_request(line: str) -> AllowanceLine:
         if name == "--wait" and not has_value:
             waits = True
             continue
+        if name == "--exclusive" and not has_value:
+            fields["is_exclusive"] = True
+            continue
         if name not in _OPTIONS and name != "--withdraw":
-            known = ", ".join((*_OPTIONS, "--wait", "--withdraw ID"))
+            known = ", ".join((*_OPTIONS, "--exclusive", "--wait", "--withdraw ID"))
             raise BadOption(f"`%gpu request` has no option {name!r}. It takes {known}, as in {_EXAMPLE}.", "%gpu")
         if not has_value:
             if not words or words[0].startswith("--"):
@@ -100,6 +103,8 @@ def parse_request(line: str) -> AllowanceLine:
         return AllowanceLine(DecideAllowance(id=taken_back, is_granted=False))
     if "walltime_ms" not in fields and "gpus" not in fields:
         raise BadOption(f"Say what you need, --time or --gpus, as in {_EXAMPLE}.", "%gpu")
+    if "is_exclusive" in fields and "gpus" not in fields:
+        raise BadOption("Say how many GPUs the node has, as in `%gpu request --exclusive --gpus 4`.", "%gpu")
     if not fields.get("why", "").strip():
         raise BadOption(
             f'Say what you need it for with --why "...": whoever decides reads it, as in {_EXAMPLE}.', "%gpu"
@@ -143,9 +148,10 @@ def worth_saying(rows: Sequence[AllowanceRow], slot_word: str) -> list[str]:
 
 
 def describe_amounts(row: AllowanceRow, slot_word: str) -> str:
-    """Say what is asked for: "cells of up to 4 h and 2 GPUs"."""
+    """Say what is asked for: "cells of up to 4 h and 2 GPUs as a node for oneself"."""
     parts = [f"cells of up to {show_duration(row.walltime_ms)}"] if row.walltime_ms is not None else []
-    parts += [count(row.gpus, slot_word)] if row.gpus is not None else []
+    alone = " as a node for oneself" if row.is_exclusive else ""
+    parts += [f"{count(row.gpus, slot_word)}{alone}"] if row.gpus is not None else []
     return " and ".join(parts)
 
 

@@ -198,6 +198,9 @@ class BulletinMagics(Magics):
                                  uses more is ended
             --time TIME          how long the cell may run, as in "30 min"; shorter cells
                                  wait less
+            --exclusive          on a node that nobody else is on meanwhile: one that has just as
+                                 many GPUs as --gpus says; all of it is charged, and it is for
+                                 classes of service that let you
             --qos NAME           the class of service, as your pool names them (your
                                  project's default, or interactive)
             --keep TIME          keep the GPU between cells, for so long after the last one, as
@@ -270,7 +273,8 @@ class BulletinMagics(Magics):
                                  its page was closed
             %gpu request --time 4h --why "..."
                                  ask for longer cells than you may have, or with --gpus for
-                                 more GPUs: a lead of the project decides, or an admin;
+                                 more GPUs (with --exclusive, as a node for yourself): a lead
+                                 of the project decides, or an admin;
                                  --for 2d says for how long, --wait waits for the answer;
                                  without options it lists what you asked for
             %gpu connect PATH    use the pool of this connection file

@@ -108,7 +108,12 @@ RUN_OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--each": ("each", _name),
 }
 #: Each option that takes no value, and what it does.
-FLAGS = {"--plan": "shows what would be sent, and runs nothing"}
+FLAGS = {
+    "--exclusive": "asks for a node that nobody else is on",
+    "--plan": "shows what would be sent, and runs nothing",
+}
+#: One of them that is asked of the pool.
+EXCLUSIVE = "--exclusive"
 #: Runs the cell while the notebook goes on. A name may follow.
 BACKGROUND = "--background"
 
@@ -171,6 +176,7 @@ def parse(line: str) -> CellOptions:
         if value == "":
             raise BadOption(f"The option {name} of %%gpu needs a value.")
         before = name, value
+    resource_fields["is_exclusive"] = EXCLUSIVE in flags
     is_background = BACKGROUND in flags
     if is_background and "each" in run_fields:
         raise BadOption("--background and --each cannot stand together: --each waits for all elements.")
@@ -207,13 +213,16 @@ def resources_from_kwargs(options: Mapping[str, object]) -> ResourceSpec:
     BadOption
         As `parse` does.
     """
-    words = [f"--{name.replace('_', '-')}" for name in options]
-    for word in words:
-        if word in {*FLAGS, *RUN_OPTIONS, BACKGROUND}:
+    line: list[str] = []
+    for name, value in options.items():
+        word = f"--{name.replace('_', '-')}"
+        if word == EXCLUSIVE and isinstance(value, bool):
+            line += [word] if value else []
+            continue
+        if word in {*FLAGS, *RUN_OPTIONS, BACKGROUND} - {EXCLUSIVE}:
             raise BadOption(f"gpu() has no option {word[2:]!r}; it is one of %%gpu, for whole cells.")
-    return parse(
-        " ".join(f"{word}={shlex.quote(str(value))}" for word, value in zip(words, options.values(), strict=True))
-    ).resources
+        line.append(f"{word}={shlex.quote(str(value))}")
+    return parse(" ".join(line)).resources
 
 
 def _not_an_option(name: str, before: tuple[str, str] | None) -> str:

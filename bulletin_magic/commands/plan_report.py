@@ -62,6 +62,11 @@ def describe_wait(picture: Picture, lease: LeaseInfo | None, resources: Resource
     if picture.waiting:
         waiting = len(picture.waiting)
         return f"1 cell waits for a {word}." if waiting == 1 else f"{waiting} cells wait for a {word}."
+    if resources.is_exclusive:
+        return (
+            f"Nobody waits. --exclusive takes all of a node that has just {count(wanted, word)}, and is charged as "
+            "that: whether one is free shows when the cell is run."
+        )
     if resources.gpu_type or resources.gpu_memory_bytes or resources.cpus or resources.memory_bytes:
         return "Nobody waits. Whether what the cell asks for beside its GPUs is free shows when it is run."
     needed = f"{count(wanted, word)} {'is' if wanted == 1 else 'are'}"

@@ -132,6 +132,7 @@ class CellRun:
             cpus=resources.cpus,
             memory_bytes=resources.memory_bytes,
             keep_ms=resources.keep_ms,
+            is_exclusive=resources.is_exclusive,
         )
 
     def is_own_request(self, request: RequestId | None) -> bool:

@@ -20,6 +20,7 @@ class ResourceSpec(msgspec.Struct, frozen=True, kw_only=True):
     cpus: int = 0
     memory_bytes: int = 0
     keep_ms: int = 0  #: for so long after each cell its place is kept
+    is_exclusive: bool = False  #: on a node that nobody else is on
 
     def is_like(self, other: "ResourceSpec") -> bool:
         """Tell whether a lease for one fits the other: they differ at most in how the cell is called."""

@@ -26,6 +26,7 @@ class AllowanceWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     why: Annotated[str, msgspec.Meta(min_length=1, max_length=allowances.WHY_LIMIT)]
     walltime_ms: _Duration | None = None
     gpus: Annotated[int, msgspec.Meta(ge=1, le=allowances.MOST_GPUS)] | None = None
+    is_exclusive: bool = False
     for_ms: _Duration | None = None
 
 
@@ -72,7 +73,7 @@ ALLOWANCE_ENDPOINTS: tuple[Endpoint, ...] = (
         name="requestAllowance",
         method="POST",
         path="/allowances",
-        summary="Ask for longer cells, or more GPUs in a cell and at once, for so long",
+        summary="Ask for longer cells, more GPUs in a cell and at once, or a node alone, for so long",
         body=AllowanceWanted,
         answers=allowances.AllowanceReport,
         run=_asking(
@@ -80,6 +81,7 @@ ALLOWANCE_ENDPOINTS: tuple[Endpoint, ...] = (
                 project=call.body.project,
                 walltime_ms=call.body.walltime_ms,
                 gpus=call.body.gpus,
+                is_exclusive=call.body.is_exclusive,
                 for_ms=call.body.for_ms,
                 why=call.body.why,
             )

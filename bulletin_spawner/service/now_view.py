@@ -42,6 +42,8 @@ class ShownSlot(msgspec.Struct, frozen=True, kw_only=True):
     label: str = ""
     qos: str = ""
     is_in_quota: bool | None = None
+    #: It has all of the node, as it asked for.
+    is_exclusive: bool = False
     #: By which it is cancelled; only where the viewer may.
     lease: LeaseId | None = None
 
@@ -230,6 +232,7 @@ def _show_slot(slot: PoolSlot, lease: PoolLease | None, numbers: dict[LeaseId, i
         label=lease.label,
         qos=lease.qos,
         is_in_quota=lease.in_quota,
+        is_exclusive=lease.is_exclusive,
         lease=lease.lease,
     )
 

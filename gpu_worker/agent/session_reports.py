@@ -31,6 +31,7 @@ def held_lease(prepare: wire.Prepare, cell: AgentCell | None, started_ms: int) -
         more_ms=cell.more_ms if cell else 0,
         label=cell.label if cell else "",
         is_kept=prepare.keep_ms > 0,
+        is_exclusive=prepare.is_exclusive,
     )
 
 

@@ -93,6 +93,7 @@ def make_active_lease(
         memory_bytes=pending.message.memory_bytes,
         keep_ms=pending.message.keep_ms,
         keep_at_once=pending.message.keep_at_once,
+        is_exclusive=pending.message.is_exclusive,
     )
     granted = wire.Granted(
         request=pending.message.request,

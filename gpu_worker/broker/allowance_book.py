@@ -57,6 +57,7 @@ class AllowanceNote(msgspec.Struct, frozen=True, kw_only=True):
     project: ProjectId
     walltime_ms: int | None
     gpus: int | None
+    is_exclusive: bool = False
     for_ms: int
     why: str
     asked_at_ms: int
@@ -81,7 +82,9 @@ class AllowanceNote(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def wanted(self) -> AllowanceTerms:
         """What is asked for, and for how long."""
-        return AllowanceTerms(walltime_ms=self.walltime_ms, gpus=self.gpus, for_ms=self.for_ms)
+        return AllowanceTerms(
+            walltime_ms=self.walltime_ms, gpus=self.gpus, for_ms=self.for_ms, is_exclusive=self.is_exclusive
+        )
 
 
 class AllowanceBook:
@@ -127,11 +130,16 @@ class AllowanceBook:
             raise CannotTell(RefusalCode.NOT_ALLOWED, "A service of the hub runs no cells: ask as a user.")
         if asked.walltime_ms is None and asked.gpus is None:
             raise CannotTell(RefusalCode.OVER_LIMIT, "Say what you need: --time 4h for longer cells, or --gpus 2.")
+        if asked.is_exclusive and asked.gpus is None:
+            raise CannotTell(RefusalCode.OVER_LIMIT, "Say how many GPUs the node has, as in --exclusive --gpus 4.")
         why = printable(asked.why)
         if not why:
             raise CannotTell(RefusalCode.OVER_LIMIT, 'Say what you need it for: --why "...". Whoever decides reads it.')
         wanted = AllowanceTerms(
-            walltime_ms=asked.walltime_ms, gpus=asked.gpus, for_ms=asked.for_ms or usual_for_ms(accounts, project)
+            walltime_ms=asked.walltime_ms,
+            gpus=asked.gpus,
+            for_ms=asked.for_ms or usual_for_ms(accounts, project),
+            is_exclusive=asked.is_exclusive,
         )
         obstacle = refuse_for_all(accounts, project, wanted, on_cpu=self._on_cpu) or refuse_what_all_have(
             accounts, project, wanted, on_cpu=self._on_cpu
@@ -155,6 +163,7 @@ class AllowanceBook:
             project=project,
             walltime_ms=wanted.walltime_ms,
             gpus=wanted.gpus,
+            is_exclusive=wanted.is_exclusive,
             for_ms=wanted.for_ms,
             why=why,
             asked_at_ms=now_ms,
@@ -248,7 +257,7 @@ class AllowanceBook:
     async def _put_in_force(self, note: AllowanceNote) -> None:
         if note.decided_at_ms is None:
             return
-        allowance = Allowance(note.until_ms or 0, note.walltime_ms or 0, note.gpus or 0)
+        allowance = Allowance(note.until_ms or 0, note.walltime_ms or 0, note.gpus or 0, note.is_exclusive)
         if note.state == "granted" or note.id in self._names_in_force(note):
             await self._shell.step(events.AllowanceChanged(note.id, note.project, note.user, allowance))
 
@@ -303,6 +312,7 @@ class AllowanceBook:
             project=note.project,
             walltime_ms=note.walltime_ms,
             gpus=note.gpus,
+            is_exclusive=note.is_exclusive,
             for_ms=note.for_ms,
             why=note.why,
             state="over" if note.state == "granted" and not holds else note.state,

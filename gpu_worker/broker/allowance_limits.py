@@ -28,6 +28,7 @@ class AllowanceTerms(msgspec.Struct, frozen=True, kw_only=True):
     walltime_ms: int | None
     gpus: int | None
     for_ms: int
+    is_exclusive: bool = False  #: as a node that nobody else is on
 
 
 def refuse_for_all(accounts: Accounts, project: ProjectId, wanted: AllowanceTerms, *, on_cpu: bool = False) -> str:
@@ -54,6 +55,10 @@ def refuse_what_all_have(
     account = accounts.of(project)
     classes = [accounts.qos[name] for name in known_qos(accounts, project)]
     had = []
+    if wanted.is_exclusive:
+        if not all(one.can_be_exclusive for one in classes):
+            return ""
+        had.append("a node for themselves")
     if wanted.walltime_ms is not None:
         least_ms = min((longest_walltime_ms(accounts, project, one) for one in classes), default=0)
         if wanted.walltime_ms > least_ms:
@@ -126,6 +131,8 @@ def is_granted_at_once(
     would have it again at once: for a week a person decides.
     """
     account = accounts.of(project)
+    if wanted.is_exclusive:
+        return False  # a person weighs what it takes from others
     for amount, field in ((wanted.walltime_ms, "auto_grant_walltime_ms"), (wanted.gpus, "auto_grant_gpus")):
         most = _rule(account, field)
         if amount is not None and (most is None or amount > most):

@@ -25,6 +25,7 @@ from gpu_worker.broker.records import (
     LeaseRecord,
     OpenLease,
     Record,
+    begun,
     first_name,
     name_again,
 )
@@ -275,7 +276,7 @@ class Metering:
     def _follow_lease(self, lease: Lease, metered: _MeteredLease | None, now_ms: int) -> Iterator[Record]:
         if metered is None:
             metered = self._start_metering(lease, now_ms)
-            yield metered.meter.lease
+            yield from begun(metered.meter.lease, is_exclusive=lease.is_exclusive)
         metered.over_ms = metered.closes_ms = metered.lost_ms = None  # it may have been given up, and is here again
         self._closing.pop(lease.id, None)
         meter = metered.meter
@@ -325,8 +326,7 @@ class Metering:
             milli=sum(node.slots[slot].milli for slot in lease.slots),
             granted_at_ms=granted_at_ms,
         )
-        metered = self._metered[lease.id] = _MeteredLease(Meter(record), cells, marks)
-        return metered
+        return self._metered.setdefault(lease.id, _MeteredLease(Meter(record), cells, marks))
 
     def _note_lease_end(self, name: LeaseId, metered: _MeteredLease, why: LeaseEnd, now_ms: int) -> list[Record]:
         metered.over_ms, metered.why, metered.closes_ms = now_ms, why, now_ms + PATIENCE_MS

@@ -4,6 +4,7 @@ All times are milliseconds since 1970, UTC; all durations whole milliseconds. *S
 a MIG slice as its part of a GPU, and GPU time where the slots are GPUs.
 """
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import msgspec
@@ -166,7 +167,20 @@ class LedgerEvent(msgspec.Struct, frozen=True, kw_only=True):
     at_ms: int
 
 
+#: The kind of the events that tell who had a node for themselves.
+EXCLUSIVE = "exclusive-node"
+
 Record = CellRecord | HotRecord | LeaseRecord | CreditRecord | ConfigChange | LedgerEvent
+
+
+def begun(lease: LeaseRecord, *, is_exclusive: bool) -> Iterator[Record]:
+    """Tell that a lease begins; where nobody else is on its node, in an event of its own, which stays."""
+    yield lease
+    if is_exclusive:
+        names = ("lease", "user", "project", "qos", "node", "milli")
+        payload = {"gpus": len(lease.slots)} | {name: getattr(lease, name) for name in names}
+        name = f"{EXCLUSIVE} {lease.lease}"[:256]
+        yield LedgerEvent(id=name, kind=EXCLUSIVE, payload=payload, at_ms=lease.granted_at_ms)
 
 
 #: Why leases ended of whose end nobody has heard: the agent may still be there, and say more.

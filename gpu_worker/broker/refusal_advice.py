@@ -8,6 +8,7 @@ from gpu_worker.broker.allowance_limits import LONGEST_CELL_MS
 from gpu_worker.quotas.group_rule_settings import describe_terms
 from gpu_worker.scheduler import actions
 from gpu_worker.scheduler.accounts.accounts import Accounts
+from gpu_worker.scheduler.exclusive_reasons import NotExclusive
 from gpu_worker.scheduler.policy.projects import GPU_MILLI
 
 
@@ -21,6 +22,8 @@ def how_to_ask(reason: actions.Reason, project: ProjectId | None) -> str:
             if walltime_ms > LONGEST_CELL_MS:
                 return ""
             what = f"--time {spell_duration(walltime_ms)}"
+        case NotExclusive(gpus=gpus):
+            what = f"--exclusive --gpus {gpus}"
         case actions.TooManyPerCell(gpus=gpus):
             what = f"--gpus {gpus}"
         case actions.OverLimit(of_user=True, cost_milli=cost):

@@ -66,6 +66,7 @@ def running(state: State, lease: Lease, now_ms: int, *, is_in_quota: bool) -> co
         for_ms=max(0, now_ms - lease.since_ms),
         walltime_ms=lease.cell_walltime_ms,
         in_quota=is_in_quota if lease.phase in USING else None,
+        is_exclusive=lease.is_exclusive,
     )
 
 

@@ -13,6 +13,7 @@ from gpu_worker.broker.refusal_advice import how_to_ask, what_groups_have
 from gpu_worker.scheduler import actions, events
 from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.estimates import explain
+from gpu_worker.scheduler.exclusive_reasons import NoSuchNode, NotExclusive
 from gpu_worker.scheduler.leases.resources import price_of
 from gpu_worker.scheduler.policy.prices import Price
 from gpu_worker.scheduler.policy.projects import GPU_MILLI
@@ -45,6 +46,7 @@ def joined(message: wire.Register, agreed: Callable[[LeaseId, CellId | None], in
                 charged=None if held.cell is None else agreed(held.lease, None if held.is_kept else held.cell),
                 more_ms=held.more_ms,
                 is_kept=held.is_kept,
+                is_exclusive=held.is_exclusive,
             )
             for held in message.held
         ),
@@ -75,6 +77,7 @@ def submitted(
         cpus=message.cpus,
         memory_bytes=message.memory_bytes,
         is_kept=message.keep_ms > 0,
+        is_exclusive=message.is_exclusive,
     )
 
 
@@ -124,11 +127,11 @@ def _refusal_code(reason: actions.Reason) -> RefusalCode:
     match reason:
         case actions.UnknownQoS():
             return RefusalCode.UNKNOWN_QOS
-        case actions.QoSNotAllowed():
+        case actions.QoSNotAllowed() | NotExclusive():
             return RefusalCode.QOS_NOT_ALLOWED
         case actions.WalltimeTooLong() | actions.TooLongForProject():
             return RefusalCode.WALLTIME_TOO_LONG
-        case actions.TooManyGpus():
+        case actions.TooManyGpus() | NoSuchNode():
             return RefusalCode.TOO_MANY_GPUS
         case actions.NoSuchGpu():
             return RefusalCode.NO_SUCH_GPU

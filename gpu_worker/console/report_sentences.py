@@ -168,6 +168,8 @@ def _about_running(answer: console.AboutRunning) -> Blocks:
     if row.cell:
         known.append(("cell", row.cell))
     known.append(("QoS", row.qos))
+    if row.is_exclusive:
+        known.append(("exclusive", f"it has all of {row.node}, and nobody else is there"))
     payer = f", {show_payer(row.in_quota)}" if row.in_quota is not None else ""
     known.append(("pays", f"project {row.project}{payer}"))
     blocks: Blocks = [

@@ -57,7 +57,8 @@ def running_table(rows: Sequence[console.RunningRow]) -> ReportTable:
             ", ".join(row.slots),
             show_duration(row.for_ms),
             show_payer(row.in_quota),
-            "kept" if is_kept(row.cell) and row.state == "busy" else _STATES[row.state],
+            ("kept" if is_kept(row.cell) and row.state == "busy" else _STATES[row.state])
+            + (", exclusive" if row.is_exclusive else ""),
         )
         for row in rows
     ]

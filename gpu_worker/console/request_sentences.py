@@ -12,6 +12,7 @@ from gpu_worker.console.report_tables import show_count
 #: The columns of `--csv`.
 _COLUMNS = (
     "id", "asked_at", "user", "project", "walltime_ms", "gpus", "for_ms", "why", "state", "by", "sentence", "until",
+    "exclusive",
 )  # fmt: skip
 
 
@@ -23,7 +24,7 @@ def as_csv(report: AllowanceReport) -> str:
     for row in report.rows:
         cells = (
             row.id, _utc(row.asked_at_ms), row.user, row.project, row.walltime_ms, row.gpus, row.for_ms, row.why,
-            row.state, row.by, row.sentence, _utc(row.until_at_ms),
+            row.state, row.by, row.sentence, _utc(row.until_at_ms), "yes" if row.is_exclusive else "",
         )  # fmt: skip
         writer.writerow(["" if cell is None else _harmless(str(cell)) for cell in cells])
     return text.getvalue()
@@ -44,7 +45,8 @@ def show_requests(report: AllowanceReport) -> Blocks:
 def show_wanted(row: AllowanceRow, slot_word: str) -> str:
     """Say what is asked for, and for how long: "cells of up to 4 h, for 24 h"."""
     parts = [f"cells of up to {show_duration(row.walltime_ms)}"] if row.walltime_ms is not None else []
-    parts += [show_count(row.gpus, slot_word)] if row.gpus is not None else []
+    alone = " as a node for oneself" if row.is_exclusive else ""
+    parts += [f"{show_count(row.gpus, slot_word)}{alone}"] if row.gpus is not None else []
     return f"{' and '.join(parts)}, for {show_duration(row.for_ms)}"
 
 

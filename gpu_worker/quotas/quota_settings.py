@@ -233,6 +233,14 @@ QOS_SETTINGS = (
         '"30 min"',
     ),
     QuotaSetting(
+        "exclusive",
+        "can_be_exclusive",
+        YesNo(),
+        "true: a cell may have a node for itself, if it asks for that with --exclusive and for as many GPUs as the "
+        "node has. It is charged for all of them.",
+        "true",
+    ),
+    QuotaSetting(
         "usage_factor", "usage_percent", Factor(), "How much of its GPU time counts when use is compared.", "0.5"
     ),
 )

@@ -7,6 +7,7 @@ import msgspec
 
 from bulletin.ids import AgentId, LeaseId, ProjectId, RequestId, SessionId, SlotId
 from bulletin.units import show_duration
+from gpu_worker.scheduler.exclusive_reasons import NoSuchNode, NotExclusive
 from gpu_worker.scheduler.policy.projects import GPU_MILLI, show_gpu_time, show_gpus, slot_word
 
 #: What else somebody may do who is in other projects.
@@ -280,9 +281,11 @@ Reason = (
     | QoSNotAllowed
     | WalltimeTooLong
     | TooLongForProject
+    | NotExclusive
     | TooManyPerCell
     | TooManyGpus
     | NoSuchGpu
+    | NoSuchNode
     | TooLarge
     | OverLimit
     | OverBudget

@@ -59,7 +59,7 @@ def remember_shares(state: State, lease: Lease) -> None:
 
 
 def _wants(lease: Lease) -> Wants:
-    return Wants(lease.kind, lease.cpus, lease.memory_bytes)
+    return Wants(lease.kind, lease.cpus, lease.memory_bytes, lease.is_exclusive)
 
 
 def _is_lost_inside(state: State, lease: Lease) -> bool:

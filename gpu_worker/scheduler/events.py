@@ -39,6 +39,7 @@ class ReportedLease(msgspec.Struct, frozen=True):
     charged: int | None = None
     more_ms: int = 0  #: what its cell was given beside its walltime
     is_kept: bool = False  #: also between its cells, for its walltime in all
+    is_exclusive: bool = False  #: it asked for a node that nobody else is on
 
 
 class AgentJoined(msgspec.Struct, frozen=True, tag=True):
@@ -81,6 +82,7 @@ class RequestSubmitted(msgspec.Struct, frozen=True, tag=True):
     cpus: int = 0
     memory_bytes: int = 0  #: of the host
     is_kept: bool = False  #: its place, also between its cells: for all of them together it has the walltime
+    is_exclusive: bool = False  #: on a node that has just as many slots, all of them
 
 
 class RequestWithdrawn(msgspec.Struct, frozen=True, tag=True):

@@ -100,12 +100,14 @@ class Bench:
         cpus: int = 0,
         memory_bytes: int = 0,
         is_kept: bool = False,
+        is_exclusive: bool = False,
     ) -> list[Action]:
         """The n-th request of a session, "ann/1", for the lease "ann:1"."""
         return self.say(
             ev.RequestSubmitted(
                 RequestId(f"{session}/{n}"), LeaseId(f"{session}:{n}"), SessionId(session), UserName(user or session),
                 ProjectId(project), qos, gpus, walltime_ms, gpu_type, gpu_memory_bytes, cpus, memory_bytes, is_kept,
+                is_exclusive,
             )
         )  # fmt: skip
 

@@ -73,6 +73,7 @@ class Tenancy:
     gpu_memory_bytes: int = 0
     walltime_ms: int = 0
     prices: tuple[Price, ...] = ()  # those in force when it was granted, or its last cell began
+    is_exclusive: bool = False
     home: str = ""  # what was named: `project` is that, or what is reserved in it
 
 
@@ -136,7 +137,10 @@ class Referee:
         return {slot.id for slot in offer.slots if self.serves(slot, asked)}
 
     def holds(self, offer: ev.AgentJoined, asked: ev.RequestSubmitted) -> bool:
-        enough = len(self.serving(offer, asked)) >= max(1, asked.gpus)
+        number = max(1, asked.gpus)
+        enough = len(self.serving(offer, asked)) >= number
+        if asked.is_exclusive:
+            enough = enough and len(offer.slots) == number
         return enough and asked.cpus <= offer.cpus and asked.memory_bytes <= offer.memory_bytes
 
     def could_hold(self, agent: str, asked: ev.RequestSubmitted) -> bool:
@@ -353,6 +357,9 @@ class Referee:
         own = self.rule_of_cells(event, "qos")
         most = [self.rule_of_cells(event, "gpus_per_cell"), self.qos(event.qos).gpus_per_cell]
         most = [one if one is None else max(one, self.allowance(event.project, event.user, "gpus")) for one in most]
+        may_be_alone = self.qos(event.qos).can_be_exclusive
+        if event.is_exclusive and not may_be_alone and not self.allowance(event.project, event.user, "is_exclusive"):
+            return True
         longest_ms = self.rule_of_cells(event, "walltime_ms")
         if longest_ms is not None:
             longest_ms = max(longest_ms, self.allowance(event.project, event.user, "walltime_ms"))
@@ -368,8 +375,9 @@ class Referee:
             return False
         gpus = len(lease.slots) if self.cost_of(lease) else 0
         next_one = ev.RequestSubmitted(
-            "", "", lease.session, lease.user, lease.project, lease.qos, gpus, lease.walltime_ms
-        )
+            "", "", lease.session, lease.user, lease.project, lease.qos, gpus, lease.walltime_ms,
+            is_exclusive=lease.is_exclusive,
+        )  # fmt: skip
         return self.is_too_long(next_one) or self.breaks_a_rule(next_one)
 
     def could_be_allowed(self, wish: Wish) -> bool:
@@ -482,7 +490,7 @@ class Referee:
                     self.leases[name].project = self.place_of_held(h, was)
                     self.leases[name].prices = was.prices if was and h.cell == was.cell else self.settings.prices
                     self.leases[name].cpus, self.leases[name].memory_bytes = h.cpus, h.memory_bytes
-                    self.leases[name].walltime_ms = h.walltime_ms
+                    self.leases[name].walltime_ms, self.leases[name].is_exclusive = h.walltime_ms, h.is_exclusive
                     self.leases[name].hot_since = was.hot_since if was and was.hot_since else self.count
                     if was:
                         self.leases[name].age = was.age
@@ -662,7 +670,7 @@ class Referee:
             grant.session, grant.agent, grant.slots, "granted", now_ms, place, asked.user, asked.qos, now_ms,
             grant.request, grant=grant, age=(wish.due, wish.order[1]), cpus=asked.cpus, memory_bytes=asked.memory_bytes,
             gpu_type=asked.gpu_type, gpu_memory_bytes=asked.gpu_memory_bytes, walltime_ms=grant.walltime_ms,
-            prices=self.settings.prices, home=asked.project,
+            prices=self.settings.prices, home=asked.project, is_exclusive=asked.is_exclusive,
         )  # fmt: skip
         del self.wishes[grant.request]
         self.ended.add(grant.request)

@@ -48,6 +48,8 @@ class HeldLease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     label: Name = ""
     #: Its slots are kept between its cells, for its walltime in all.
     is_kept: bool = False
+    #: They are all slots of the node, as it asked for.
+    is_exclusive: bool = False
 
 
 class Register(Message, frozen=True, kw_only=True, tag="register"):
@@ -99,6 +101,7 @@ class Prepare(Message, frozen=True, kw_only=True, tag="prepare"):
     #: As in Submit.
     keep_ms: int = 0
     keep_at_once: bool = False
+    is_exclusive: bool = False
 
 
 class Prepared(Message, frozen=True, kw_only=True, tag="prepared"):

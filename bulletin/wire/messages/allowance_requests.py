@@ -24,6 +24,8 @@ class RequestAllowance(Message, frozen=True, kw_only=True, tag="request-allowanc
     project: Annotated[ProjectId, msgspec.Meta(max_length=TEXT_LIMIT)] | None = None
     walltime_ms: Duration | None = None
     gpus: Annotated[int, msgspec.Meta(ge=1, le=MOST_GPUS)] | None = None
+    #: As a node that nobody else is on, which has as many.
+    is_exclusive: bool = False
     #: None is as long as is usual there.
     for_ms: Duration | None = None
     why: Words = ""
@@ -60,6 +62,7 @@ class AllowanceRow(msgspec.Struct, frozen=True, kw_only=True):
     project: ProjectId
     walltime_ms: int | None
     gpus: int | None
+    is_exclusive: bool = False
     for_ms: int
     why: str
     state: AllowanceState

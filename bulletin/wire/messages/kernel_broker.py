@@ -81,6 +81,8 @@ class Submit(Message, frozen=True, kw_only=True, tag="submit"):
     keep_ms: Duration = 0
     #: And from the moment of the grant on: it is for a notebook that is yet to come.
     keep_at_once: bool = False
+    #: On a node that has just as many GPUs, and that nobody else is on meanwhile.
+    is_exclusive: bool = False
 
 
 class Withdraw(Message, frozen=True, kw_only=True, tag="withdraw"):

@@ -42,6 +42,7 @@ function Form({ projects, word, onDone }: { projects: string[]; word: string; on
   const [project, setProject] = useState("");
   const [hours, setHours] = useState("");
   const [gpus, setGpus] = useState("");
+  const [alone, setAlone] = useState(false);
   const [forMs, setForMs] = useState(DAY_MS);
   const [why, setWhy] = useState("");
   const [said, setSaid] = useState("");
@@ -52,7 +53,7 @@ function Form({ projects, word, onDone }: { projects: string[]; word: string; on
       why,
       for_ms: forMs,
       ...(hours ? { walltime_ms: Math.round(Number(hours) * HOUR_MS) } : {}),
-      ...(gpus ? { gpus: Number(gpus) } : {}),
+      ...(gpus ? { gpus: Number(gpus), is_exclusive: alone } : {}),
     };
     try {
       const report = await ask<AllowanceReport>("/allowances", "POST", body);
@@ -75,6 +76,7 @@ function Form({ projects, word, onDone }: { projects: string[]; word: string; on
       )}
       <label>Hours for a cell <input type="number" min="0.25" max="720" step="0.25" value={hours} onInput={(event) => setHours(event.currentTarget.value)} /></label>
       <label>{word}s at once <input type="number" min="1" max="1024" step="1" value={gpus} onInput={(event) => setGpus(event.currentTarget.value)} /></label>
+      <label><input type="checkbox" checked={alone} disabled={!gpus} onChange={(event) => setAlone(event.currentTarget.checked)} /> As a node for yourself, which has so many</label>
       <label>For <Choice value={forMs} onChange={setForMs} /></label>
       <label>Why <input type="text" required maxLength={500} value={why} onInput={(event) => setWhy(event.currentTarget.value)} /></label>
       <button type="submit" disabled={!hours && !gpus}>Ask</button>
@@ -150,7 +152,7 @@ function Choice({ value, onChange }: { value: number; onChange: (ms: number) => 
 function showWanted(one: AllowanceRow, word: string): string {
   const parts = [];
   if (one.walltime_ms !== null) parts.push(`cells of up to ${showDuration(one.walltime_ms)}`);
-  if (one.gpus !== null) parts.push(count(one.gpus, word));
+  if (one.gpus !== null) parts.push(`${count(one.gpus, word)}${one.is_exclusive ? " as a node for oneself" : ""}`);
   return parts.join(" and ");
 }
 

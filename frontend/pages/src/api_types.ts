@@ -13,6 +13,7 @@ export interface AllowanceRow {
   project: string;
   walltime_ms: number | null;
   gpus: number | null;
+  is_exclusive: boolean;
   for_ms: number;
   why: string;
   state: "declined" | "granted" | "open" | "over" | "withdrawn";
@@ -40,6 +41,7 @@ export interface AllowanceWanted {
   why: string;
   walltime_ms: number | null;
   gpus: number | null;
+  is_exclusive: boolean;
   for_ms: number | null;
 }
 
@@ -427,6 +429,7 @@ export interface ShownSlot {
   label: string;
   qos: string;
   is_in_quota: boolean | null;
+  is_exclusive: boolean;
   lease: string | null;
 }
 

@@ -127,6 +127,7 @@ function Slot({ slot }: { slot: ShownSlot }) {
         </p>
       )}
       {slot.label && <p class="label" title={slot.label}>{slot.label}</p>}
+      {slot.is_exclusive && <p class="note">a node for itself</p>}
       {slot.is_in_quota !== null && <p class="note">{slot.is_in_quota ? "in quota" : "borrowed"}</p>}
       {slot.busy_percent !== null && isHeld && (
         <p class="use">

@@ -11,7 +11,9 @@ from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.actions import QoSNotAllowed, TooLongForProject, TooManyPerCell
 from gpu_worker.scheduler.events import RequestSubmitted
+from gpu_worker.scheduler.exclusive_reasons import NotExclusive
 from gpu_worker.scheduler.leases.leases import Lease
+from gpu_worker.scheduler.leases.resources import Wants
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.policy.projects import QoS
 
@@ -73,7 +75,7 @@ def known_qos(accounts: Accounts, project: ProjectId) -> tuple[str, ...]:
 
 def forbidden(
     accounts: Accounts, project: ProjectId, user: UserName, qos: QoS, shape: Shape, walltime_ms: int
-) -> QoSNotAllowed | TooLongForProject | TooManyPerCell | None:
+) -> QoSNotAllowed | NotExclusive | TooLongForProject | TooManyPerCell | None:
     """Refused if the rules of the project, or its class of service, never let such a cell run, nor an allowance."""
     account = accounts.of(project)
     rules, on_cpu = cell_rules(account), shape.lane == "cpu"
@@ -81,6 +83,10 @@ def forbidden(
     allowed = accounts.allowances.gpus(account.project, user)
     if rules.qos is not None and qos.name not in rules.qos:
         return QoSNotAllowed(project, qos.name, known_qos(accounts, project))
+    may_be_alone = qos.can_be_exclusive or accounts.allowances.is_exclusive(account.project, user)
+    if shape.wants.is_exclusive and not may_be_alone:
+        others = known_qos(accounts, project)
+        return NotExclusive(qos.name, tuple(name for name in others if accounts.qos[name].can_be_exclusive), shape.need)
     if rules.walltime_ms is not None and walltime_ms > max(rules.walltime_ms, allowed_ms):
         own_ms = rules.walltime_ms
         return TooLongForProject(project, walltime_ms, max(own_ms, allowed_ms), allowed_ms > own_ms)
@@ -102,5 +108,6 @@ def is_next_forbidden(accounts: Accounts, lease: Lease) -> bool:
         return False
     if walltime_ms > most_walltime_ms(accounts, lease.project, lease.user, lease.qos):
         return True
-    shape = Shape(lease.lane, len(lease.slots), lease.cost, lease.qos, walltime_ms)
+    wants = Wants(is_exclusive=lease.is_exclusive)
+    shape = Shape(lease.lane, len(lease.slots), lease.cost, lease.qos, walltime_ms, wants)
     return forbidden(accounts, lease.project, lease.user, qos, shape, walltime_ms) is not None

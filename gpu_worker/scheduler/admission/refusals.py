@@ -24,6 +24,7 @@ from gpu_worker.scheduler.admission.cell_rules import (
     walltime_of,
 )
 from gpu_worker.scheduler.events import RequestSubmitted
+from gpu_worker.scheduler.exclusive_reasons import NoSuchNode
 from gpu_worker.scheduler.leases.leases import Request
 from gpu_worker.scheduler.leases.resources import Offer, SlotKind
 from gpu_worker.scheduler.leases.shapes import Shape
@@ -39,6 +40,8 @@ def refusal(state: State, event: RequestSubmitted) -> Reason | None:
     most_ms = most_walltime_ms(state.accounts, event.project, event.user, event.qos)
     if event.walltime_ms is not None and event.walltime_ms > most_ms:
         return WalltimeTooLong(event.qos, event.walltime_ms, most_ms, most_ms > qos.walltime_ms)
+    if event.is_exclusive and not event.gpus:
+        return NoSuchNode(0, (), False)
     walltime_ms = walltime_of(state.accounts, event)
     shape = state.slot_catalog.shape_asked(event, qos, walltime_ms)
     never = (
@@ -70,7 +73,9 @@ def outdated(state: State, request: Request) -> Reason | None:
     return never or never_allowed(state, request.project, request.user, shape, walltime_ms)
 
 
-def never_held(state: State, gpus: int, gpu_type: str, shape: Shape) -> TooManyGpus | NoSuchGpu | TooLarge | None:
+def never_held(
+    state: State, gpus: int, gpu_type: str, shape: Shape
+) -> TooManyGpus | NoSuchGpu | NoSuchNode | TooLarge | None:
     """Refused if no node that was ever there could hold it. While none was ever seen, nobody can say."""
     if not any(state.slot_catalog.largest.values()):
         return None
@@ -112,7 +117,7 @@ def never_allowed(
 
 def _never_there(
     gpus: int, gpu_type: str, shape: Shape, offers: Collection[Offer]
-) -> TooManyGpus | NoSuchGpu | TooLarge | None:
+) -> TooManyGpus | NoSuchGpu | NoSuchNode | TooLarge | None:
     """Why none of these nodes could hold such a request; None if one could.
 
     `gpus` and `gpu_type` are as the person asked; `offers` are of the lane of the shape.
@@ -128,6 +133,10 @@ def _never_there(
         if on_cpu:
             return NoSuchGpu(gpu_type, (), on_cpu)
         return TooLarge("--gpu-memory", show_size(kind.memory_bytes), show_size(most), "GPU")
+    wholes = [offer for offer in offers if offer.is_whole(kind, offer.count(kind))]
+    sizes = tuple(sorted({offer.count(kind) for offer in wholes}))
+    if wants.is_exclusive and shape.need not in sizes:
+        return NoSuchNode(gpus, sizes, on_cpu, gpu_type)
     largest = max((offer.count(kind) for offer in offers), default=0)
     if shape.need > largest:
         with_what = f" of type {gpu_type!r}" if gpu_type else ""
@@ -151,4 +160,5 @@ def _cpus(number: int) -> str:
 def _holds(offer: Offer, shape: Shape) -> bool:
     wants = shape.wants
     enough = wants.cpus <= offer.cpus and wants.memory_bytes <= offer.memory_bytes
-    return enough and offer.count(wants.kind) >= shape.need
+    number = offer.count(wants.kind)
+    return enough and number >= shape.need and (not wants.is_exclusive or offer.is_whole(wants.kind, shape.need))

@@ -173,6 +173,7 @@ class ReplayAhead:
             cpus=lease.cpus,
             memory_bytes=lease.memory_bytes,
             is_kept=lease.is_kept,
+            is_exclusive=lease.is_exclusive,
         )
 
     # --- what the scheduler says

@@ -60,10 +60,14 @@ def _room(state: State, shape: Shape, capable: list[Node], drained: str) -> Room
         return Room(is_there=False, reason="no node is connected to the pool", drained="")
     if not capable:
         what = count(shape.need, on_cpu=shape.lane == "cpu") if shape.wants == PLAIN else "all that it asks for"
+        what = f"just {count(shape.need, on_cpu=shape.lane == 'cpu')}" if shape.wants.is_exclusive else what
         return Room(is_there=False, reason=drained or f"no connected node has {what}", drained="")
     if not any(node.free(shape).slots for node in capable):
         busy = sum(len(node.serving(shape.lane, shape.wants.kind)) for node in capable)
         return Room(is_there=True, reason="", drained=drained, busy=busy)
+    if shape.wants.is_exclusive:
+        reason = f"no node with {count(shape.need, on_cpu=shape.lane == 'cpu')} is free of others"
+        return Room(is_there=True, reason=reason, drained=drained)
     reason = f"no node has {shape.need} {name_slots(shape)} free at once" if shape.need > 1 else ""
     if shape.wants.is_more and not any(_has_rest(node, shape) for node in capable):
         reason = "the CPUs or the memory that it asks for are in use"

@@ -101,6 +101,7 @@ class Lease(msgspec.Struct):
     is_pausing: bool = False  #: its agent was asked to pause the cell, and has not declined
     used: int = 0  #: sequence number of when it last became hot: the smallest is the least recently used
     more_ms: int = 0  #: what the cell that runs, or a kept place in all, was given beside the walltime
+    is_exclusive: bool = False  #: it asked for a node that nobody else is on
     is_kept: bool = False  #: its agent keeps the place between cells: all of them are one that goes on
     kept_since_ms: int | None = None  #: when the first cell in a kept place began
 
@@ -149,6 +150,7 @@ def lease_of(
         cpus=shape.wants.cpus,
         memory_bytes=shape.wants.memory_bytes,
         kind=shape.wants.kind,
+        is_exclusive=shape.wants.is_exclusive,
         age=Age(request.entry.key.due, request.entry.key.seq, request.shared),
         took=request.took,
         is_kept=request.is_kept,

@@ -45,6 +45,7 @@ class Wants(msgspec.Struct, frozen=True, order=True, cache_hash=True):
     kind: SlotKind = SlotKind()
     cpus: int = 0
     memory_bytes: int = 0  #: of the host
+    is_exclusive: bool = False  #: all slots of a node, which has just as many: nobody else is there meanwhile
 
     @property
     def is_more(self) -> bool:
@@ -87,10 +88,15 @@ class Offer(msgspec.Struct, frozen=True):
     slots: tuple[tuple[Slot, int], ...]  #: without their names on the node, each with its number
     cpus: int
     memory_bytes: int
+    beside: int = 0  #: slots of the other lane on such a node
 
     def count(self, kind: SlotKind) -> int:
         """How many of its slots are of this kind."""
         return sum(number for slot, number in self.slots if kind.serves(slot))
+
+    def is_whole(self, kind: SlotKind, need: int) -> bool:
+        """Whether so many slots of this kind are all that such a node has."""
+        return self.count(kind) == need == sum(number for _, number in self.slots) + self.beside
 
 
 def lane_of(slot: Slot) -> Lane:

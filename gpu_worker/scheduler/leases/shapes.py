@@ -39,6 +39,8 @@ class Shape(msgspec.Struct, frozen=True, order=True, cache_hash=True):
         if self.lane != other.lane or self.need > other.need:
             return False
         mine, its = self.wants, other.wants
+        if mine.is_exclusive and (not its.is_exclusive or self.need != other.need):
+            return False  # it would fit a smaller node than the other, or none that others are on
         if mine is its:
             return True
         return mine.cpus <= its.cpus and mine.memory_bytes <= its.memory_bytes and mine.kind.takes_in(its.kind)

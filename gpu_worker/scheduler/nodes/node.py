@@ -67,9 +67,15 @@ class NodeKind(msgspec.Struct, frozen=True, eq=False):
         if shape not in self._holds_cache:
             wants = shape.wants
             enough = len(self._of_kind(shape.lane, wants.kind)) >= shape.need
+            enough = enough and (not wants.is_exclusive or self._is_whole(shape))
             enough = enough and (self.longest_ms is None or shape.walltime_ms <= self.longest_ms)
             self._holds_cache[shape] = enough and wants.cpus <= self.cpus and wants.memory_bytes <= self.memory_bytes
         return self._holds_cache[shape]
+
+    def _is_whole(self, shape: Shape) -> bool:
+        """Whether the slots that such a request has are all of such a node."""
+        there = sum(len(slots) for slots in self.offered.values())
+        return shape.need == there == len(self._of_kind(shape.lane, shape.wants.kind))
 
     def over_within(self, longest_ms: int | None) -> "NodeKind":
         """Make the same kind of a node that is drained so soon that no cell may run longer; None is: it is not."""

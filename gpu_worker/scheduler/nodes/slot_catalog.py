@@ -81,7 +81,8 @@ class SlotCatalog:
             )
             self.slots.update(dict.fromkeys(slots))
             if slots:
-                self.offers[lane][Offer(tuple(slots.items()), node.cpus, node.memory_bytes)] = None
+                beside = len(node.slots) - slots.total()
+                self.offers[lane][Offer(tuple(slots.items()), node.cpus, node.memory_bytes, beside)] = None
         return len(self.slots) > before
 
     def cost_of(self, lane: Lane, milli: int) -> int:
@@ -119,7 +120,7 @@ class SlotCatalog:
         kind = SlotKind((), wants.kind.memory_bytes)
         if lane == "gpu" or gpu_type:
             kind = kind_of(gpu_type, wants.kind.memory_bytes, self.slots if lane == "gpu" else {})
-        wants = Wants(kind, wants.cpus, wants.memory_bytes)
+        wants = msgspec.structs.replace(wants, kind=kind)
         serving = [slot for slot in self.slots if lane_of(slot) == lane and kind.serves(slot)]
         cost = self.cost_of(lane, need * max((slot.milli for slot in serving), default=GPU_MILLI))
         charged = need * max(map(self.charge_of, serving)) if serving else cost
@@ -129,5 +130,6 @@ class SlotCatalog:
 
     def shape_asked(self, event: RequestSubmitted, qos: QoS, walltime_ms: int) -> Shape:
         """Work out the shape of a request that is submitted now, with the walltime that it is to have."""
-        wants = Wants(SlotKind((), event.gpu_memory_bytes), event.cpus, event.memory_bytes)
+        kind = SlotKind((), event.gpu_memory_bytes)
+        wants = Wants(kind, event.cpus, event.memory_bytes, event.is_exclusive)
         return self.shape_of(event.gpus, event.gpu_type, wants, qos, walltime_ms)

@@ -109,6 +109,7 @@ class QoS(msgspec.Struct, frozen=True, kw_only=True):
     preemption: Preemption = Preemption.REQUEUE
     share_after_ms: int = 120_000  #: what has waited so long takes back what others use beyond their share
     patience_ms: int = HOUR_MS  #: what has waited so long is passed by nobody who is in quota, or borrows, as it does
+    can_be_exclusive: bool = False  #: its cells may have a node that nobody else is on
     keep_ms: int = 0  #: for so long at most a cell may keep its slots after its end; the scheduler does not ask
     usage_percent: int = 100  #: the usage factor: how much of its GPU time counts when use is compared
 

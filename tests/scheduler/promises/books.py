@@ -334,6 +334,10 @@ class Books:
         """Count the slots that the request wants."""
         return max(at.gpus, 1)
 
+    def is_of_size(self, at: ev.RequestSubmitted, machine: Machine) -> bool:
+        """Whether a machine has just the slots that are asked for, where nobody else is to be on it."""
+        return not at.is_exclusive or len(machine.slots) == self.number(at)
+
     def matches(self, at: ev.RequestSubmitted, slot: ev.Slot) -> bool:
         """Whether such a slot serves the request."""
         key = (at.gpus == 0, at.gpu_type, at.gpu_memory_bytes, slot.kind, slot.name, slot.memory_bytes)

@@ -339,7 +339,7 @@ class Driver:
         name = f"{at.session}/{kernel.index}/{kernel.tries}"
         kernel.request = request = ev.RequestSubmitted(
             RequestId(f"{name}/r"), LeaseId(f"{name}/l"), at.session, at.user, at.project, at.qos, at.gpus,
-            at.walltime_ms, at.gpu_type, at.gpu_memory_bytes, at.cpus, at.memory_bytes, at.keep_ms > 0,
+            at.walltime_ms, at.gpu_type, at.gpu_memory_bytes, at.cpus, at.memory_bytes, at.keep_ms > 0, at.is_exclusive,
         )  # fmt: skip
         if at.patience_ms is not None:
             self.later(self.now_ms + at.patience_ms, lambda: self._give_up(kernel, request))
@@ -387,7 +387,8 @@ class Driver:
             case hi.PlansDrain():
                 self.tell(ev.DrainPlanned(what.agent, self.now_ms + self.ahead_ms + what.in_ms))
             case hi.Allows():
-                terms = Allowance(self.now_ms + self.ahead_ms + what.for_ms, what.walltime_ms, what.gpus)
+                until_ms = self.now_ms + self.ahead_ms + what.for_ms
+                terms = Allowance(until_ms, what.walltime_ms, what.gpus, what.is_exclusive)
                 self.tell(ev.AllowanceChanged(what.name, what.project, what.user, terms))
             case hi.ByHand():
                 self._change_by_hand(what)
@@ -443,7 +444,7 @@ class Driver:
                 lease, at.opened.session, at.opened.user, at.opened.project, at.opened.qos, at.grant.slots, at.cell,
                 at.grant.walltime_ms, self.now_ms - at.began_ms if at.cell else 0, self.now_ms - at.granted_ms,
                 at.opened.cpus, at.opened.memory_bytes, more_ms=at.more_ms if at.cell else 0,
-                is_kept=at.opened.keep_ms > 0,
+                is_kept=at.opened.keep_ms > 0, is_exclusive=at.opened.is_exclusive,
             )
             for lease, at in agent.held.items()
         )  # fmt: skip

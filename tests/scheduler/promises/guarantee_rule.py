@@ -40,7 +40,7 @@ def is_simple(view: View, request: Waiting) -> bool:
     """Whether any GPU of the pool serves the request."""
     at = request.event
     kinds = {(slot.kind, slot.milli) for machine in view.books.machines.values() for slot in machine.slots.values()}
-    asks = at.gpu_type or at.gpu_memory_bytes or at.cpus or at.memory_bytes
+    asks = at.gpu_type or at.gpu_memory_bytes or at.cpus or at.memory_bytes or at.is_exclusive
     return at.gpus == 1 and not asks and not any(kind == "mig" for kind, _ in kinds)
 
 

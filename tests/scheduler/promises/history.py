@@ -36,6 +36,7 @@ class Opens(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     patience_ms: int | None = None  #: after so long it withdraws its request
     closes_ms: int | None = None  #: so long after its last cell it lets go of its GPU; None is never
     keep_ms: int = 0  #: for so long after a cell its GPU is kept for it (`--keep`)
+    is_exclusive: bool = False  #: on a node that it has alone
 
 
 class Joins(msgspec.Struct, frozen=True, tag=True):
@@ -106,6 +107,7 @@ class Allows(msgspec.Struct, frozen=True, tag=True):
     for_ms: int
     walltime_ms: int = 0
     gpus: int = 0
+    is_exclusive: bool = False
 
 
 class PlansDrain(msgspec.Struct, frozen=True, tag=True):

@@ -123,6 +123,8 @@ def is_limit_kept(view: View, request: Waiting) -> bool:
 
 
 def _could_ever_hold(view: View, request: Waiting, machine: Machine) -> bool:
+    if not view.books.is_of_size(request.event, machine):
+        return False
     slots = [slot for slot in machine.slots.values() if view.books.matches(request.event, slot)]
     return len(slots) >= view.books.number(request.event)
 

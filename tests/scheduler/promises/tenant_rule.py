@@ -61,6 +61,8 @@ class TenantRule(Rule):
                 self.report(16, "two tenants", f"{request} gets {name} of {action.agent}, which {holder} has")
             if name not in machine.slots or not books.matches(at, machine.slots[name]):
                 self.report(16, "a slot that does not serve", f"{request} gets {name} of {action.agent}")
+        if not books.is_of_size(at, machine):
+            self.report(16, "a node that somebody else may be on", f"{request} gets {action.slots} of {action.agent}")
         if len(action.slots) != books.number(at) or len(set(action.slots)) != len(action.slots):
             self.report(16, "a wrong number of slots", f"{request} gets {action.slots}")
         cpus = at.cpus + sum(lease.cpus for lease in tenants)
@@ -89,7 +91,7 @@ class TenantRule(Rule):
             return view.tree.rule_of_cells(at.project, field)
 
         match action.reason:
-            case act.TooManyGpus() | act.NoSuchGpu() | act.TooLarge():
+            case act.TooManyGpus() | act.NoSuchGpu() | act.NoSuchNode() | act.TooLarge() if at.gpus:
                 every = [machine for machine in books.machines.values() if machine.is_connected]
                 if any(_could_hold(view, request.event, machine.agent) for machine in every):
                     wrong = "a node could hold it"
@@ -97,6 +99,8 @@ class TenantRule(Rule):
                 wrong = "its class gives as much"
             case act.TooLongForProject() if request.walltime_ms <= max(own("walltime_ms") or 0, allowed_ms):
                 wrong = "its project allows as much"
+            case act.NotExclusive() if not at.is_exclusive or (qos is not None and qos.can_be_exclusive):
+                wrong = "its class gives nodes alone"
             case act.QoSNotAllowed() if own("qos") is None or at.qos in own("qos"):
                 wrong = "its project may use it"
             case act.TooManyPerCell() if books.number(at) <= min(
@@ -154,4 +158,6 @@ class TenantRule(Rule):
 def _could_hold(view: View, at: ev.RequestSubmitted, agent: str) -> bool:
     machine = view.books.machines[agent]  # type: ignore[index]
     slots = [slot for slot in machine.slots.values() if view.books.matches(at, slot)]
+    if not view.books.is_of_size(at, machine):
+        return False
     return len(slots) >= view.books.number(at) and at.cpus <= machine.cpus and at.memory_bytes <= machine.memory_bytes

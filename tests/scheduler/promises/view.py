@@ -271,6 +271,8 @@ class View:
         at_ms = self.books.planned.get(machine.agent)
         if at_ms is not None and self.now_ms + 2 * request.walltime_ms + _SURELY_MS > at_ms:
             return (), ()
+        if not self.books.is_of_size(request.event, machine):
+            return (), ()
         tenants = self._tenants.get(machine.agent, [])
         taken: dict[SlotId, Tenancy] = {slot: lease for lease in tenants for slot in lease.slots}
         going = [lease for lease in tenants if self.why_taken(lease, request, covers) in promises]

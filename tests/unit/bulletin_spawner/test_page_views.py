@@ -40,6 +40,14 @@ def test_of_others_a_user_reads_that_they_are_there_and_no_more() -> None:
     assert [one.reason for one in now.queue] == ["", "", "project ml is at its limit"]
 
 
+@pytest.mark.parametrize(("viewer", "sees"), [(ADA_LOOKS, [0]), (LEAD, [0, 1]), (ADMIN, [0, 1, 2])])
+def test_who_may_see_whose_a_node_is_sees_that_it_is_theirs_alone(viewer: Viewer, sees: list[int]) -> None:
+    leases = tuple(msgspec.structs.replace(one, is_exclusive=True) for one in REPORT.leases)
+    report = msgspec.structs.replace(REPORT, leases=leases)
+    slots = [slot for node in view_now(report, Sight(viewer, report)).nodes for slot in node.slots]
+    assert [place for place, slot in enumerate(slots) if slot.is_exclusive] == sees
+
+
 def test_a_lead_sees_all_of_the_project_and_of_what_is_in_it_and_nothing_else() -> None:
     said = everything(LEAD)
     for word in ("secret of ada", "secret of bob", "l-bob", "w-bob", "vision"):

@@ -171,6 +171,14 @@ def test_where_one_runs(state: str, words: str) -> None:
     assert " ".join(lines[:2]).strip().endswith(words)
 
 
+def test_who_has_a_node_alone_is_said_in_the_queue_and_explained() -> None:
+    lease = msgspec.structs.replace(RUNNING, is_exclusive=True)
+    queue = console.QueueReport(waiting=(), waiting_count=0, running=(lease, RUNNING), slot_word="GPU")
+    assert [line.rstrip().endswith("running, exclusive") for line in said(queue) if "node-1" in line] == [True, False]
+    about = said(console.AboutRunning(lease=lease, projects=(PROJECT,), cells=(), slot_word="GPU"))
+    assert any("it has all of node-1, and nobody else is there" in line for line in about)
+
+
 @pytest.mark.parametrize(
     ("states", "words"),
     [

@@ -1,0 +1,125 @@
+"""A node for oneself (`--exclusive`): who may have one, which node that is, and that nobody else is on it."""
+
+import msgspec
+import pytest
+
+from bulletin.ids import AgentId, LeaseId, ProjectId, UserName
+from gpu_worker.scheduler import events as ev
+from gpu_worker.scheduler.actions import Evict, Grant, Refuse
+from gpu_worker.scheduler.policy.allowances import Allowance
+from gpu_worker.scheduler.policy.projects import Project
+from tests.scheduler.bench import MINUTE, SETTINGS, Bench, granted, held, project, slots
+from tests.scheduler.quota_bench import Quotas
+
+ALONE = tuple(
+    msgspec.structs.replace(one, can_be_exclusive=True) if one.name == "batch" else one for one in SETTINGS.qos
+)
+NODE = {"qos": "batch", "is_exclusive": True}
+
+
+def pool(*sizes: int, projects: tuple[Project, ...] = ()) -> Quotas:
+    bench = Quotas(*projects, qos=ALONE)
+    for index, size in enumerate(sizes):
+        bench.join(f"n{index}", slots(size))
+    return bench
+
+
+def allow(bench: Bench, hours: float) -> None:
+    until_ms = round(bench.now_ms + hours * 60 * MINUTE)
+    bench.say(ev.AllowanceChanged("a", ProjectId("p"), UserName("ann"), Allowance(until_ms, gpus=2, is_exclusive=True)))
+
+
+def refused(bench: Bench, session: str = "ann", **how: object) -> str:
+    [action] = bench.ask(session, **how)  # type: ignore[arg-type]
+    assert isinstance(action, Refuse)
+    return str(action.reason)
+
+
+def test_all_of_the_node_that_has_as_many_is_given_whatever_is_free_elsewhere() -> None:
+    bench = pool(4, 2)
+    [grant] = bench.ask("ann", gpus=2, **NODE)
+    assert isinstance(grant, Grant)
+    assert (grant.agent, set(grant.slots)) == (AgentId("n1"), {"gpu-0", "gpu-1"})
+    assert granted(bench.ask("eve", gpus=2, **NODE)) == [], "half of the large node is no node"
+    assert granted(bench.ask("tom", gpus=2)) == ["tom:1"], "which others may have"
+
+
+def test_it_waits_until_who_is_there_has_gone_and_is_passed_by_nobody_who_stays_longer() -> None:
+    bench = pool(2)
+    bench.run("tom")
+    bench.ask("sue")
+    bench.start("sue:1")
+    bench.ask("ann", gpus=2, **NODE)
+    assert granted(bench.ask("eve", qos="batch")) == []
+    bench.free("tom:1")
+    assert granted(bench.free("sue:1")) == ["ann:1"]
+
+
+def test_nobody_comes_to_it_without_a_gpu_and_none_with_cpu_slots_beside_is_given() -> None:
+    bench = pool()
+    bench.join("both", (*slots(2), *slots(1, "cpu")))
+    assert "no node of this pool has GPUs and nothing else" in refused(bench, gpus=2, **NODE)
+    bench.join("alone", slots(2))
+    assert granted(bench.ask("ann", n=2, gpus=2, **NODE)) == ["ann:2"]
+    [action] = bench.ask("cpu", gpus=0)
+    assert isinstance(action, Grant)
+    assert action.agent == "both"
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"gpus": 3, **NODE}, "no node here has just 3 GPUs: one has 2 or 4. Say so with --gpus, as in `--exclusive"),
+        ({"gpus": 1, **NODE}, "no node here has just 1 GPU"),
+        ({"gpus": 0, **NODE}, "the cell asks for none"),
+        ({"gpus": 2, "is_exclusive": True}, "QoS 'interactive' gives no cell a node for itself. Choose batch"),
+        ({"gpus": 8, **NODE}, "no node here has just 8 GPUs"),
+    ],
+)
+def test_who_can_have_none_reads_why_and_what_to_ask_for(asked: dict[str, object], says: str) -> None:
+    assert says in refused(pool(4, 2), **asked)
+
+
+def test_quotas_count_all_its_gpus() -> None:
+    bench = pool(2, projects=(project("p", limit_milli=1000),))
+    assert "2 GPUs were asked for" in refused(bench, gpus=2, **NODE)
+    assert bench.scheduler.state.accounts.of(ProjectId("p")).used == 0
+    bench = pool(2, projects=(project("p", limit_milli=2000),))
+    bench.ask("ann", gpus=2, **NODE)
+    assert bench.scheduler.state.accounts.of(ProjectId("p")).used == 2000
+
+
+def test_who_was_granted_it_may_in_any_class_until_it_is_over() -> None:
+    bench = pool(2)
+    bench.run("tom")
+    bench.ask("sue", walltime_ms=30 * MINUTE)
+    bench.start("sue:1")
+    how = {"gpus": 2, "user": "ann", "is_exclusive": True}
+    allow(bench, 0.25)
+    assert bench.ask("ann", **how) == [Evict(LeaseId("tom:1"))]
+    [action] = [one for one in bench.later(16 * MINUTE) if isinstance(one, Refuse)]
+    assert "gives no cell a node" in str(action.reason)
+
+
+def test_a_hot_session_leaves_its_node_when_what_was_granted_is_over() -> None:
+    bench = pool(2)
+    allow(bench, 1)
+    bench.run("ann", gpus=2, is_exclusive=True)
+    assert bench.later(61 * MINUTE) == [Evict(LeaseId("ann:1"))]
+
+
+@pytest.mark.parametrize("is_exclusive", [True, False])
+def test_a_broker_that_is_started_again_knows_which_session_has_one(is_exclusive: bool) -> None:
+    bench = pool()
+    lease = msgspec.structs.replace(held("ann", on=("gpu-0", "gpu-1")), is_exclusive=is_exclusive)
+    bench.join("n", slots(2), lease)
+    left = [one for one in bench.journal[-1][2] if isinstance(one, Evict)]
+    assert bool(left) is is_exclusive, "its class gives none, and nobody has granted it"
+
+
+def test_who_waits_for_one_is_in_nobodys_way_on_a_larger_node() -> None:
+    bench = pool(2, 4)
+    bench.ask("sue", gpus=2, **NODE)
+    bench.start("sue:1")
+    assert granted(bench.ask("ann", gpus=2, **NODE)) == []
+    assert granted(bench.ask("tom", qos="batch", gpus=4)) == ["tom:1"]
