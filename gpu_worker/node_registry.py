@@ -37,6 +37,7 @@ class NodeRegistry:
         self.path = folder / "nodes.json"
         self._facts: tuple[int, int, int] | None = None
         self._names: dict[str, str] = {}
+        self._added_ms: dict[str, int] = {}
         self._expected: tuple[str, ...] = ()
         self._log = structlog.get_logger("broker")
 
@@ -54,6 +55,11 @@ class NodeRegistry:
         """
         self._follow()
         return self._names.get(public_key)
+
+    def added_ms(self, public_key: str) -> int | None:
+        """Return when the node that has this key was registered, in ms since 1970; None where nobody has it."""
+        self._follow()
+        return self._added_ms.get(public_key)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -113,6 +119,7 @@ class NodeRegistry:
                 return
             nodes = self.read()
             self._names = {one.public_key: one.node for one in nodes}
+            self._added_ms = {one.public_key: one.added_at_ms for one in nodes}
             self._expected = tuple(one.node for one in nodes if not one.is_of_engine)
         except OSError:
             return  # the system has no descriptor left, say: it is as it was

@@ -39,6 +39,11 @@ class AgentAdmission:
         name = self.name_of(key)
         return bool(name) and name not in self._registry.expected
 
+    def added_ms(self, route: bytes) -> int | None:
+        """Return since when the node of this connection is one, in ms since 1970; None for the pool's own agent."""
+        key = self.key_of(route)
+        return None if key is None else self._registry.added_ms(key)
+
     @property
     def expected_nodes(self) -> tuple[str, ...]:
         """The nodes that an admin has registered, and that are to be there."""

@@ -17,6 +17,7 @@ from gpu_worker.broker.absent_nodes import AbsentNodes
 from gpu_worker.broker.agent_admission import AgentAdmission
 from gpu_worker.broker.agent_clock import AgentClock
 from gpu_worker.broker.broker_pauses import BrokerPauses
+from gpu_worker.broker.claimed_times import limit_claims, longest_ms
 from gpu_worker.broker.joins import Joins
 from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.leaving_nodes import LeavingNodes
@@ -111,6 +112,7 @@ class Agents:
 
     async def take(self, route: bytes, message: wire.FromAgent) -> None:
         """Take in one message of an agent, and answer where one is due."""
+        message = limit_claims(message, longest_ms(self._now_ms(), self._admission.added_ms(route)))
         if isinstance(message, wire.Register):
             await self._register(route, message)
             return

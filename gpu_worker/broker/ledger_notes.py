@@ -7,6 +7,7 @@ import msgspec
 import structlog
 
 from bulletin.errors import LedgerAway
+from bulletin.joiners import joins
 from gpu_worker.broker.ledger import Ledger
 
 
@@ -25,4 +26,5 @@ def printable(words: str) -> str:
 
     Pages, notebooks and terminals show it to others: whatever a person writes for them comes through here.
     """
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in words).split())
+    seen = (letter if letter.isprintable() or joins(words, at) else " " for at, letter in enumerate(words))
+    return " ".join("".join(seen).split())

@@ -10,6 +10,8 @@ from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
+from bulletin.joiners import joins
+
 #: Paragraphs are no wider, on however wide a terminal, and just as wide in a pipe.
 WIDTH = 120
 #: No table is wider.
@@ -90,4 +92,4 @@ def _print(console: Console, blocks: Blocks) -> None:
 
 def printable(text: str) -> str:
     """Replace what would move the cursor of who reads it, as in the name of a user."""
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+    return "".join(letter if letter.isprintable() or joins(text, at) else "\ufffd" for at, letter in enumerate(text))

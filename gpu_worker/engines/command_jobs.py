@@ -11,7 +11,9 @@ from gpu_worker.engines.agent_jobs import AgentTicket, CannotStartAgent, JobStat
 from gpu_worker.engines.command_line import Said, run
 
 _IS_GONE = 1
-_GONE = "it is gone"
+_GONE = "its command says that it is there no more"
+#: As long as what a command is told of a job may be.
+_LONGEST_JOB = 500
 
 
 class CommandJobs:
@@ -32,10 +34,16 @@ class CommandJobs:
         """See AgentJobs."""
         files = {"BULLETIN_NODE_FILE": str(ticket.node_file), "BULLETIN_AGENT_CONFIG": str(ticket.config_file)}
         said = await run(self._settings.start, environ={"BULLETIN_NODE": ticket.node, **files})
+        lines = said.output.split("\n")
+        job = next((line.strip() for line in reversed(lines) if line.strip()), ticket.node)
         if said.status:
             raise CannotStartAgent(f"the command that starts one failed: {said.problem}")
-        lines = said.output.split("\n")
-        return next((line.strip() for line in reversed(lines) if line.strip()), ticket.node)
+        if len(job) > _LONGEST_JOB or not job.isprintable():
+            raise CannotStartAgent(
+                "the command that starts one printed as its last line what no agent is found by: "
+                f"{_LONGEST_JOB} letters or fewer, none that cannot be seen"
+            )
+        return job
 
     async def stop(self, jobs: Mapping[str, str]) -> None:
         """See AgentJobs."""
@@ -58,5 +66,5 @@ class CommandJobs:
 
 def _read(said: Said) -> JobState:
     if said.status == _IS_GONE:
-        return JobState(JobStatus.OVER, said.output.strip().rstrip(".")[:200] or _GONE)
+        return JobState(JobStatus.OVER, " ".join(said.output.split()).rstrip(".")[:200] or _GONE)
     return JobState(JobStatus.RUNNING if not said.status else JobStatus.UNKNOWN)

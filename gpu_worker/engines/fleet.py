@@ -13,6 +13,8 @@ from gpu_worker.engines.agent_jobs import JobState, JobStatus
 _FIRST_BACK_OFF_MS, _LONGEST_BACK_OFF_MS = 5_000, 300_000
 #: An agent that the broker knows no more is given up after so long: one that was started again hears it before.
 _LOST_MS = 30_000
+#: A job that waits is not taken back before: who asks and withdraws all the time has one, and not one each time.
+_LEAST_ASKED_MS = 30_000
 #: What was not heard is said again after so long.
 _AGAIN_MS = 10_000
 _MISSING = JobState(JobStatus.UNKNOWN)
@@ -228,7 +230,8 @@ class Fleet:
         coming = [one for one in starting if one.stopped_ms is None]
         waiting = [one for one in coming if jobs.get(one.node, _MISSING).status is JobStatus.WAITING]
         for agent in waiting[::-1][: max(0, len(coming) - wanted)]:
-            actions += self._stop(agent, now_ms)
+            if now_ms - agent.started_ms >= _LEAST_ASKED_MS:
+                actions += self._stop(agent, now_ms)
         return actions
 
     def _drain_idle(self, needed: int, loads: Mapping[str, NodeLoad], now_ms: int) -> list[Action]:

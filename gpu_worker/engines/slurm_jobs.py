@@ -58,6 +58,8 @@ class SlurmJobs:
             ["sbatch", "--parsable", "--no-requeue", *words, *settings.options], script=self.write_script(ticket)
         )
         if said.status:
+            # Slurm may have taken it all the same, if what came too late was its answer.
+            await self.stop({ticket.node: ""})
             problem = said.problem.removeprefix("sbatch: ").removeprefix("error: ")
             raise CannotStartAgent(f"Slurm refused the job: {problem}")
         job = said.output.strip().partition(";")[0]

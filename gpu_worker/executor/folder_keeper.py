@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from gpu_worker.executor.folder_mirror import FolderMirror
-from gpu_worker.executor.folder_orders import MOST_SENTENCES, PACKET_BYTES, Done, Order
+from gpu_worker.executor.folder_orders import MOST_SENTENCES, PACKET_BYTES, Done, Order, encode_done
 from gpu_worker.executor.folder_requests import FolderRequests, FolderUnreachable
 from gpu_worker.executor.folder_return import FolderReturn
 from gpu_worker.executor.folder_transfers import FolderTransfers
@@ -53,7 +53,10 @@ class FolderKeeper:
                 packet = self._orders.recv(PACKET_BYTES)
                 if not packet:
                     return
-                order = msgspec.msgpack.decode(packet, type=Order)
+                try:
+                    order = msgspec.msgpack.decode(packet, type=Order)
+                except msgspec.MsgspecError:  # a cell has written to it: nobody waits for an answer
+                    continue
                 try:
                     done = self._obey(order)
                 except FolderUnreachable as error:
@@ -61,7 +64,7 @@ class FolderKeeper:
                 except OSError as error:
                     done = Done(order.number, f"{error.strerror or error}")
                 with contextlib.suppress(OSError):
-                    self._orders.send(msgspec.msgpack.encode(done))
+                    self._orders.send(encode_done(done))
 
     def _obey(self, order: Order) -> Done:
         match order.what:

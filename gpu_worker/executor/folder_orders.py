@@ -39,3 +39,22 @@ class Done(msgspec.Struct, frozen=True):
     refused: dict[str, str] = {}
     #: Of `libraries`: where modules are to be looked for.
     folders: tuple[str, ...] = ()
+
+
+def encode_order(order: Order) -> bytes:
+    """Encode it as one packet; of too many `names` the first ones."""
+    names = len(order.names)
+    while len(packet := msgspec.msgpack.encode(order)) > PACKET_BYTES and names:
+        names //= 2
+        order = msgspec.structs.replace(order, names=order.names[:names])
+    return packet
+
+
+def encode_done(done: Done) -> bytes:
+    """Encode it as one packet; of too many sentences the first ones."""
+    most = max(len(done.notes), len(done.refused))
+    while len(packet := msgspec.msgpack.encode(done)) > PACKET_BYTES and most:
+        most //= 2
+        refused = dict(list(done.refused.items())[:most])
+        done = msgspec.structs.replace(done, notes=done.notes[:most], refused=refused)
+    return packet

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from bulletin.errors import MalformedMessage
 from bulletin.wire.frames import Blob
 from bulletin.wire.messages import FetchFile, FileVersion, FolderEntry, FolderReply, ListFolder
 from gpu_worker.executor.folder_mirror import FolderMirror, MirroredFile
@@ -45,8 +46,12 @@ class FolderTransfers:
             if reply.note:
                 self.note(f"{reply.note}.")
             if blobs:
-                found = msgspec.msgpack.decode(b"".join(map(bytes, blobs)), type=list[FolderEntry])
-                mirror.listing_digest = reply.digest
+                try:
+                    found = read_listing(blobs)
+                except MalformedMessage as error:
+                    problem = f"its list is none: {error.problem}"
+                else:
+                    mirror.listing_digest = reply.digest
             return ()
 
         make = lambda number: (ListFolder(number=number, root=mirror.root, digest=mirror.listing_digest), ())  # noqa: E731
@@ -94,6 +99,18 @@ class FolderTransfers:
                 self.note(f"{fetch.path} is empty on the node: {fetch.problem}.")
 
 
+def read_listing(blobs: Sequence[Blob]) -> list[FolderEntry]:
+    """Read what is in the notebook's folder. Raises MalformedMessage where it is no list of what is inside one."""
+    try:
+        entries = msgspec.msgpack.decode(b"".join(map(bytes, blobs)), type=list[FolderEntry])
+    except msgspec.MsgspecError as error:
+        raise MalformedMessage(str(error)) from None
+    for entry in entries:
+        if "\0" in entry.path + entry.target or not {"", ".", ".."}.isdisjoint(entry.path.split("/")):
+            raise MalformedMessage(f"{entry.path!r} is no path in a folder")
+    return entries
+
+
 class _Fetch:
     """The content of one file on its way to here."""
 
@@ -134,6 +151,8 @@ class _Fetch:
         try:
             if reply.version != self._version:
                 return self._start_again()
+            if reply.digest and reply.digest not in self._mirror.known_digests(self.file.there.size):
+                raise OSError("the notebook named a content that is not there")
             if reply.digest:
                 self._mirror.copy_known(reply.digest, self.file)
             for blob in blobs:

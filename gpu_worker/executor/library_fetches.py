@@ -97,7 +97,10 @@ class LibraryFetches:
         def take(reply: FolderReply, blobs: Sequence[Blob]) -> Iterable[Job]:
             if reply.problem:
                 raise OSError(reply.problem)
-            found.extend(msgspec.msgpack.decode(b"".join(map(bytes, blobs)), type=list[Library]))
+            try:
+                found.extend(msgspec.msgpack.decode(b"".join(map(bytes, blobs)), type=list[Library]))
+            except msgspec.MsgspecError as error:
+                raise OSError(f"the notebook's list of libraries is none: {error}") from None
             return ()
 
         def make(number: int) -> tuple[FindLibrary, Sequence[Blob]]:
@@ -159,7 +162,7 @@ def _part(library: str, file: LibraryFile, offset: int, target: Path) -> Job:
 def _steps(path: str) -> list[str]:
     """Return the steps of a path below a folder. Raises OSError for one that leads elsewhere."""
     steps = path.split("/")
-    if any(step in {"", ".", ".."} for step in steps):
+    if "\0" in path or any(step in {"", ".", ".."} for step in steps):
         raise OSError(f"{path!r} is no path in a library")
     return steps
 

@@ -24,7 +24,7 @@ from bulletin.wire import pipe
 from bulletin.wire.frames import pack
 from bulletin.wire.messages import EnvironmentFound, FolderFound, FolderProbe
 from gpu_worker.executor.environment import MARK
-from gpu_worker.executor.folder_orders import PACKET_BYTES, Done, Order
+from gpu_worker.executor.folder_orders import PACKET_BYTES, Done, Order, encode_order
 
 #: What a keeper runs: it finds modules where its executor found them when that started.
 _PROGRAM = (
@@ -186,7 +186,7 @@ class NotebookFolders:
             try:
                 waiting = select.poll()  # and not `select`, which takes no descriptor above a thousand
                 waiting.register(orders, select.POLLIN)
-                orders.send(msgspec.msgpack.encode(Order(number, what, root, path, names)))
+                orders.send(encode_order(Order(number, what, root, path, names)))
                 while True:
                     while not waiting.poll(_LOOK_MS):
                         if is_stoppable and self._is_stop_wanted():

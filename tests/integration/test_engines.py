@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.integration.conftest import Notebook, until
+from tests.integration.conftest import PATIENCE_S, Notebook, until
 from tests.integration.engine_pools import EnginePool, command_options, kill, slurm_options
 from tests.integration.slurm_cluster import Slurm, cluster
 
@@ -209,3 +209,20 @@ def test_who_waits_is_told_why_no_agent_can_be_started(
     assert pool.registered() == set()
     full.unlink()
     assert notebook.collect(message).stream() == "42\n"
+
+
+@pytest.mark.parametrize("engine", ["command"], indirect=True)
+def test_a_command_that_hangs_keeps_no_pool_from_its_end(
+    start_pool: StartPool, open_notebook: OpenNotebook, tmp_path: Path
+) -> None:
+    pool = start_pool()
+    hangs = tmp_path / "hosts" / "start"
+    hangs.write_text(f"#!/bin/sh\ntouch {tmp_path / 'hangs'}\nsleep 600\necho 1\n")
+    open_notebook(pool).start("%%gpu\nprint(40 + 2)")
+    until((tmp_path / "hangs").exists, "the command to hang")
+    (command,) = [one for one in psutil.process_iter(["cmdline"]) if str(hangs) in (one.info["cmdline"] or [])]
+    started = [command, *command.children()]
+    pool.stop()
+    assert psutil.wait_procs(started, PATIENCE_S)[1] == []
+    assert pool.registered() == set()
+    assert list(pool.folder.glob("agents/*.json")) == []

@@ -1,7 +1,9 @@
 """Agents as jobs of a real Slurm: what becomes of cells when it takes a node or loses one, and what is told."""
 
 import contextlib
+import os
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -37,8 +39,8 @@ def slurm() -> Iterator[Slurm]:
 def start_pool(slurm: Slurm, tmp_path: Path) -> Iterator[StartPool]:
     with contextlib.ExitStack() as started:
 
-        def start(*options: str) -> EnginePool:
-            pool = EnginePool(tmp_path / "pool", *slurm_options(*options), environ=slurm.environ)
+        def start(*options: str, **environ: str) -> EnginePool:
+            pool = EnginePool(tmp_path / "pool", *slurm_options(*options), environ=slurm.environ | environ)
             started.callback(lambda: kill(pool.agents()))  # of a node that Slurm has lost, it ends nothing
             started.callback(pool.stop)
             return pool
@@ -171,4 +173,28 @@ def test_a_job_that_slurm_refuses_is_told_in_slurms_words(
     notebook = open_notebook(pool)
     notebook.start_until("%%gpu --max-wait 60s\nprint(1)", shows="Slurm refused the job: ")
     assert slurm.jobs() == []
+    assert pool.registered() == set()
+
+
+#: Slurm takes the job, and its answer is lost; what is said instead, a terminal would obey.
+LOSES_ANSWERS = """#!/bin/sh
+{sbatch} "$@" > {taken}
+printf 'sbatch: error: \\033[2J\\033]0;x\\007Socket timed out on send/recv operation\\n' >&2
+exit 1
+"""
+
+
+def test_a_job_that_slurm_took_though_its_answer_was_lost_is_ended(
+    slurm: Slurm, start_pool: StartPool, open_notebook: OpenNotebook, tmp_path: Path
+) -> None:
+    programs, taken = tmp_path / "programs", tmp_path / "taken"
+    programs.mkdir()
+    script = LOSES_ANSWERS.format(taken=taken, sbatch=shutil.which("sbatch"))
+    programs.joinpath("sbatch").write_text(script)
+    programs.joinpath("sbatch").chmod(0o755)
+    pool = start_pool(PATH=f"{programs}:{os.environ['PATH']}")
+    notebook = open_notebook(pool)
+    notebook.start_until("%%gpu\nprint(40 + 2)", shows="Slurm refused the job: Batch job submission failed")
+    until(lambda: slurm.jobs() == [], "the job to end that Slurm took")
+    assert taken.read_text().strip().isdecimal()
     assert pool.registered() == set()

@@ -68,10 +68,7 @@ class BrokerParts:
         self.faults = Faults("broker")
         self.kernels = Kernels(self.send, identity, self.clock_ms, _nobody_looks, self._answer, "GPU", self.faults)
         own_key, nowhere = keys.agent_keys("secret").public, NodeRegistry(Path("/nonexistent"))
-        admission = AgentAdmission("secret", nowhere, lambda _: own_key, lambda _: None)
-        self.agents = Agents(
-            self.send, admission, self.kernels, self.clock_ms, lambda: None, "GPU", _is_reached, _is_refused, 0
-        )
+        self.agents = self._make_agents(AgentAdmission("secret", nowhere, lambda _: own_key, lambda _: None))
         scheduler = Scheduler(SchedulerSettings(projects=projects))
         metering, writer = Metering(scheduler.state, [], [], 0), Writer(ledger, self.clock_ms)
         self.shell = SchedulerShell(
@@ -92,6 +89,21 @@ class BrokerParts:
         self.follower = PolicyFollower(policy, ledger, writer, 0, self.clock_ms)
         self._make_groups()
         self.database = ""  #: its URL, for a program that reads it
+        self._know_leaving()
+
+    def admit(self, admission: AgentAdmission) -> None:
+        """Let other agents in, before any has come."""
+        self.agents = self._make_agents(admission)
+        self.agents.shell = self.shell
+        self.console = ConsoleRequests(self.shell, self.agents, self.ledger, self.clock_ms)
+        self._know_leaving()
+
+    def _make_agents(self, admission: AgentAdmission) -> Agents:
+        return Agents(
+            self.send, admission, self.kernels, self.clock_ms, lambda: None, "GPU", _is_reached, _is_refused, 0
+        )
+
+    def _know_leaving(self) -> None:
         self.agents.leaving = LeavingNodes(self.shell, self.kernels.tell, self.clock_ms)
         self.agents.unreachable = UnreachableNodes(self.shell, self.console.is_drained)
 

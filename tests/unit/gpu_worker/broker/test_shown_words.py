@@ -12,7 +12,7 @@ from gpu_worker.broker import translate
 from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, TOKEN, BrokerParts
 
 #: What hides or moves letters: controls of a terminal, and those of the direction of writing.
-CONTROLS = "\x1b\x07\x7f\x9b\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"
+CONTROLS = "\u200b\u200c\u200d\x1b\x07\x7f\x9b\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"
 
 
 @pytest.mark.parametrize("control", CONTROLS, ids=ascii)
@@ -55,5 +55,5 @@ def test_what_somebody_says_of_a_request_and_calls_their_cells_has_none_of_them(
 
 
 def test_words_of_any_language_stay_as_they_are(broker: BrokerParts) -> None:
-    words = "модель 模型 نموذج naïve"
+    words = "модель 模型 نموذج naïve می\u200cروم क्\u200dष \U0001f469\u200d\U0001f52c"
     assert broker.ask(ANN, RequestAllowance(walltime_ms=100 * 3_600_000, why=words)).rows[0].why == words

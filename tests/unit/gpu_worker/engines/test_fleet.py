@@ -177,9 +177,21 @@ def test_jobs_that_nobody_waits_for_any_more_are_taken_back_the_last_one_first()
     bench.wait(3)
     bench.step()
     bench.wait(1)
-    assert bench.step(1_000) == [StopAgent("n3"), StopAgent("n2")]
+    assert bench.step(30_000) == [StopAgent("n3"), StopAgent("n2")]
     bench.wait(0)
     assert bench.step(1_000) == [StopAgent("n1")]
+
+
+def test_who_asks_and_withdraws_all_the_time_has_one_job_in_half_a_minute_and_not_one_each_time() -> None:
+    bench = Bench()
+    started = 0
+    for second in range(300):
+        bench.wait(second % 2)
+        actions = bench.step(1_000)
+        for node in [action.node for action in actions if isinstance(action, StopAgent)]:
+            bench.jobs[node] = OVER
+        started += sum(action.count for action in actions if isinstance(action, StartAgents))
+    assert 1 <= started <= 10
 
 
 def test_a_job_that_runs_already_is_not_taken_back() -> None:
