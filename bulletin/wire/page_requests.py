@@ -91,6 +91,7 @@ class OnBehalf(Message, frozen=True, kw_only=True, tag="on-behalf"):
     question: (
         console.AskAbout
         | console.Cancel
+        | console.Drain
         | console.Hold
         | console.Release
         | console.PutFirst

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from bulletin.kept_time import is_kept
-from bulletin.pool_words import describe_absence, describe_state, warn_of_accounts, warn_of_missing
+from bulletin.pool_words import describe_absence, describe_drained, describe_state, warn_of_accounts, warn_of_missing
 from bulletin.units import HOUR_MS, show_duration, show_size
 from bulletin.wait_words import describe_rest
 from bulletin.wire import console, messages as wire
@@ -251,24 +251,11 @@ def _boosts(report: console.BoostReport) -> Blocks:
 
 def _drained(answer: console.Drained) -> Blocks:
     """Say whether a node is given cells, and what is left of those it had."""
-    node = answer.node
-    if not answer.is_drained:
-        return [line(f"{node} is given cells again.")]
-    if answer.in_ms is not None:
-        when = f"{show_moment(answer.in_ms)}, in {show_duration(answer.in_ms)}"
-        return [
-            line(
-                f"{node} is drained from {when}: until then it is given only cells that are over by then. "
-                f"Undo: bulletin drain {node} --undo"
-            )
-        ]
     busy = [row for row in answer.running if row.state in ("granted", "busy", "reclaiming")]
-    idle = len(answer.running) - len(busy)
-    left = []
-    if busy:
-        left.append("1 cell still runs there" if len(busy) == 1 else f"{len(busy)} cells still run there")
-    if idle:
-        left.append("1 idle session leaves" if idle == 1 else f"{idle} idle sessions leave")
-    what = ", and ".join(left) or "nothing runs there"
-    blocks: Blocks = [line(f"{node} is given nothing more; {what}. Undo: bulletin drain {node} --undo")]
-    return [*blocks, line(""), running_table(busy)] if busy else blocks
+    when = "" if answer.in_ms is None else f"from {show_moment(answer.in_ms)}, in {show_duration(answer.in_ms)}"
+    said = describe_drained(
+        answer.node, is_drained=answer.is_drained, cells=len(busy), idle=len(answer.running) - len(busy), when=when
+    )
+    undo = f" Undo: bulletin drain {answer.node} --undo" if answer.is_drained else ""
+    blocks: Blocks = [line(said + undo)]
+    return [*blocks, line(""), running_table(busy)] if busy and answer.is_drained and not when else blocks

@@ -78,7 +78,7 @@ def logged_in(hub: Hub, user: str, size: str = "desk", *, is_refused: bool = Fal
 
 def open_page(hub: Hub, page: Page, name: str) -> None:
     """Open a page and wait until what it shows is there."""
-    page.goto(f"{hub.address}/services/bulletin/{PAGES[name]}")
+    page.goto(f"{hub.address}/services/bulletin/{PAGES.get(name, name)}")
     expect(page.locator("#app section").first).to_be_visible()
     expect(page.locator("[aria-busy=true]")).to_have_count(0)
 
@@ -197,6 +197,48 @@ def test_a_lead_holds_and_releases_a_members_request_on_the_page(played: tuple[H
         expect(page.get_by_role("button", name="Hold")).to_have_count(0)
 
 
+def is_for_everybody(page: Page, size: str = "desk") -> None:
+    """What is shown now has nothing that keeps people out, in both schemes, and is no wider than the window."""
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        assert serious(page) == [], scheme
+    assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[size][0]
+
+
+def test_an_admin_plans_to_empty_a_node_with_a_reason_and_takes_it_back(played: tuple[Hub, PlayedPool]) -> None:
+    hub, _ = played
+    with logged_in(hub, "admin") as page:
+        open_page(hub, page, "now")
+        page.get_by_role("link", name="Admin").click()
+        card = page.locator("li.card", has=page.get_by_role("heading", name=re.compile("^gpu02")))
+        card.get_by_label("When").select_option("in 4 hours")
+        card.get_by_label("Why").fill("a new disk")
+        card.get_by_role("button", name="Drain: gpu02").click()
+        card.get_by_role("button", name="Plan it for gpu02").click()
+        expect(card.get_by_role("status")).to_have_text(
+            "gpu02 is drained in 4 h: until then it is given only cells that are over by then."
+        )
+        expect(card.get_by_role("heading")).to_contain_text("drained in")
+        is_for_everybody(page)
+        keep_picture(page, "admin_desk")
+        page.set_viewport_size({"width": SIZES["phone"][0], "height": SIZES["phone"][1]})
+        is_for_everybody(page, "phone")
+        card.get_by_role("button", name="Give back: gpu02").click()
+        expect(card.get_by_role("status")).to_have_text("gpu02 is given cells again.")
+        expect(card.get_by_role("heading")).to_contain_text("given cells")
+
+
+def test_who_is_no_admin_finds_nothing_to_do_on_the_page_for_admins(played: tuple[Hub, PlayedPool]) -> None:
+    hub, _ = played
+    with logged_in(hub, "liz") as page:
+        open_page(hub, page, "now")
+        expect(page.get_by_role("link", name="Quotas")).to_be_visible()
+        expect(page.get_by_role("link", name="Admin")).to_have_count(0)
+        open_page(hub, page, "admin")
+        expect(page.locator("#app")).to_contain_text("This page is for admins of the pool.")
+        expect(page.get_by_role("button")).to_have_count(0)
+
+
 def test_the_chart_says_the_same_as_a_table(played: tuple[Hub, PlayedPool]) -> None:
     hub, _ = played
     with logged_in(hub, "liz") as page:
@@ -283,5 +325,5 @@ def test_without_a_script_who_holds_what_and_who_waits_can_be_read(played: tuple
 
 def test_pictures_in_the_docs_are_small() -> None:
     pictures: list[Path] = sorted(IMAGES.glob("page_*.png"))
-    assert len(pictures) == 6
+    assert len(pictures) == 7
     assert [one.name for one in pictures if one.stat().st_size > 150_000] == []

@@ -121,6 +121,11 @@ export interface DeclineWanted {
   sentence: string;
 }
 
+export interface DrainWanted {
+  in_ms: number | null;
+  why: string;
+}
+
 export interface EditsTried {
   edits: SettingEdit[];
   version: string;
@@ -200,6 +205,23 @@ export interface NodeCell {
 export interface NodeCells {
   cells: NodeCell[];
   missing: string[];
+}
+
+export interface NodeGivenBack {
+  node: string;
+  why: string;
+}
+
+export interface NodeNamed {
+  node: string;
+}
+
+export interface NodeState {
+  node: string;
+  is_drained: boolean;
+  in_ms: number | null;
+  cells: number;
+  sentence: string;
 }
 
 export interface NowView {
