@@ -15,6 +15,7 @@ from bulletin.ids import LeaseId, ProjectId, SlotId, UserName
 from bulletin.wire import console
 from bulletin.wire.messages import TEXT_LIMIT, AbsentNode, Message, Name
 from bulletin.wire.messages.allowance_requests import AllowanceQuestion
+from bulletin.wire.messages.announcements import Announcement, AnnouncementQuestion
 from bulletin.wire.messages.quota_edits import QuotaQuestion
 
 _Group = Annotated[str, msgspec.Meta(max_length=TEXT_LIMIT)]
@@ -67,6 +68,7 @@ class PoolReport(Message, frozen=True, kw_only=True, tag="pool-report"):
     shared_accounts: tuple[str, ...] = ()
     missing_protections: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     absent_nodes: tuple[AbsentNode, ...] = ()
+    announcement: Announcement | None = None
 
 
 # --- in somebody's name: OnBehalf, answered as the question is
@@ -101,6 +103,7 @@ class OnBehalf(Message, frozen=True, kw_only=True, tag="on-behalf"):
         | console.AskBoosts
         | QuotaQuestion
         | AllowanceQuestion
+        | AnnouncementQuestion
     )
 
 

@@ -8,6 +8,7 @@ from bulletin.units import HOUR_MS, show_duration, show_size
 from bulletin.wait_words import describe_rest
 from bulletin.wire import console, messages as wire
 from bulletin.wire.messages.allowance_requests import AllowanceReport
+from bulletin.wire.messages.announcements import Announcement, AnnouncementReport
 from gpu_worker.console.layout import Blocks, line, name_value_lines, paragraph
 from gpu_worker.console.moments import show_moment
 from gpu_worker.console.quota_sentences import show_quota_answer
@@ -49,6 +50,8 @@ def show(report: console.Report | wire.Picture) -> Blocks:
             return [line(_changed(report))]
         case console.BoostReport():
             return _boosts(report)
+        case AnnouncementReport(announcement=found):
+            return [line(_announced(found))]
         case console.MetricsReport():
             return [line(row) for row in report.text.splitlines()]
         case AllowanceReport():
@@ -61,6 +64,7 @@ def _picture(picture: wire.Picture) -> Blocks:
     """Say what is going on in the pool: slots, the queue, the latest cells."""
     free = sum(slot.state == "free" for slot in picture.slots)
     lines = [f"{len(picture.slots)} {picture.slot_word}s, {free} free; up {show_duration(picture.uptime_ms)}"]
+    lines += filter(None, (picture.announcement,))
     lines += warn_of_accounts(picture.shared_accounts)
     lines += warn_of_missing(picture.missing_protections, for_admins=True)
     for slot in picture.slots:
@@ -247,6 +251,14 @@ def _boosts(report: console.BoostReport) -> Blocks:
         )
         for row in report.boosts
     ]
+
+
+def _announced(found: Announcement | None) -> str:
+    """Say what everybody is told, and until when."""
+    if found is None:
+        return "Nothing is announced."
+    when = f"{show_moment(found.left_ms)}, in {show_duration(found.left_ms)}"
+    return f"Announced by {found.by} until {when}: {found.sentence}"
 
 
 def _drained(answer: console.Drained) -> Blocks:

@@ -12,9 +12,10 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Page, expect
 
+from bulletin.wire import messages as wire
 from tests.acceptance.conftest import PATIENCE_MS, tab
 from tests.acceptance.hub import REPOSITORY, Hub
-from tests.acceptance.played_pool import PlayedPool, played_pool, until
+from tests.acceptance.played_pool import PlayedNotebook, PlayedPool, played_pool, until
 
 pytestmark = pytest.mark.browser
 
@@ -226,6 +227,38 @@ def test_an_admin_plans_to_empty_a_node_with_a_reason_and_takes_it_back(played: 
         card.get_by_role("button", name="Give back: gpu02").click()
         expect(card.get_by_role("status")).to_have_text("gpu02 is given cells again.")
         expect(card.get_by_role("heading")).to_contain_text("given cells")
+
+
+def test_what_an_admin_announces_everybody_reads_on_each_page_until_it_is_taken_back(
+    played: tuple[Hub, PlayedPool],
+) -> None:
+    hub, pool = played
+    waiting = pool.ask("eve", "for the announcement", 4)
+    with logged_in(hub, "admin") as page:
+        open_page(hub, page, "admin")
+        form = page.get_by_role("region", name="Announcement")
+        form.get_by_label("Sentence").fill("gpu01 is <b>away</b> from 18:00 on")
+        form.get_by_role("button", name="Announce").click()
+        expect(form.locator(".card")).to_contain_text("By admin, for another")
+        is_for_everybody(page)
+        until(lambda: len(announced(waiting)) == 1, "who waits hears of it")
+    with logged_in(hub, "ada") as page:
+        for name in PAGES:
+            open_page(hub, page, name)
+            expect(page.locator(".announcement")).to_have_text("admin: gpu01 is <b>away</b> from 18:00 on")
+        is_for_everybody(page)
+    hub.api("DELETE", "/api/v1/announcement", token=hub.token_of("admin"), base="/services/bulletin")
+    with logged_in(hub, "admin") as page:
+        open_page(hub, page, "admin")
+        expect(page.locator(".announcement")).to_have_count(0)
+        expect(page.get_by_role("button", name="Take back")).to_have_count(0)
+    assert announced(waiting) == ["Announcement by admin: gpu01 is <b>away</b> from 18:00 on"], "once, not each second"
+
+
+def announced(notebook: PlayedNotebook) -> list[str]:
+    """What a notebook that waits was told of announcements."""
+    queued = [one for one in notebook.heard if isinstance(one, wire.Queued)]
+    return [one.announcement for one in queued if one.announcement]
 
 
 def test_who_is_no_admin_finds_nothing_to_do_on_the_page_for_admins(played: tuple[Hub, PlayedPool]) -> None:

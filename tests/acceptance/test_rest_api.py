@@ -37,10 +37,14 @@ WHO_MAY: dict[str, tuple[int, int, int, int, int, int]] = {
     "declineAllowance": (403, 403, 404, 404, 404, 404),
     "drain": (403, 403, 403, 403, 403, 409),
     "undrain": (403, 403, 403, 403, 403, 409),
+    "announcement": (403, 403, 200, 200, 200, 200),
+    "announce": (403, 403, 403, 403, 403, 200),
+    "unannounce": (403, 403, 403, 403, 403, 200),
 }
 #: What the paths and bodies of the table name: a project, a user of it, and a request and a node that there are not.
 NAMED = {"id": "l-there-is-none", "project": "ml", "user": "bob", "node": "gpu99"}
 BODIES = {
+    "announce": {"sentence": "The exam is at ten.", "for_ms": 3_600_000},
     "boost": {"user": "ada", "for_ms": 3_600_000},
     "requestAllowance": {"project": "ml", "walltime_ms": 14_400_000, "why": "of ada"},
 }

@@ -43,6 +43,17 @@ export interface AllowanceWanted {
   for_ms: number | null;
 }
 
+export interface AnnouncedNow {
+  sentence: string;
+  by: string;
+  left_ms: number;
+}
+
+export interface AnnouncementWanted {
+  sentence: string;
+  for_ms: number;
+}
+
 export interface ApiProblem {
   code: string;
   sentence: string;
