@@ -179,6 +179,25 @@ class UseReport(Message, frozen=True, kw_only=True, tag="use-report"):
     slot_word: str
 
 
+class AskUsage(Message, frozen=True, kw_only=True, tag="ask-usage"):
+    """Ask who used how much between two times, in milliseconds since 1970, UTC: what `bulletin usage --csv` writes.
+
+    For admins: it names everybody.
+    """
+
+    by: Literal["user", "project", "qos", "label"] = "user"
+    period: Literal["day", "week", "month"] | None = None
+    since_ms: Annotated[int, msgspec.Meta(ge=0)]
+    until_ms: Annotated[int, msgspec.Meta(ge=0)]
+
+
+class UsageTable(Message, frozen=True, kw_only=True, tag="usage-table"):
+    """The answer to AskUsage: comma-separated values, as much of them as can be told at once."""
+
+    csv: str
+    has_more: bool = False
+
+
 # --- cells that nodes still have: FindFor, answered with Found
 
 
@@ -190,6 +209,6 @@ class FindFor(Message, frozen=True, kw_only=True, tag="find-for"):
     query: Name = ""
 
 
-FromPage = AskPool | OnBehalf | AskPast | AskUse | FindFor
-PageReport = PoolReport | PastCells | UseReport
+FromPage = AskPool | OnBehalf | AskPast | AskUse | AskUsage | FindFor
+PageReport = PoolReport | PastCells | UseReport | UsageTable
 ToPage = PageReport

@@ -206,7 +206,9 @@ def is_for_everybody(page: Page, size: str = "desk") -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[size][0]
 
 
-def test_an_admin_plans_to_empty_a_node_with_a_reason_and_takes_it_back(played: tuple[Hub, PlayedPool]) -> None:
+def test_an_admin_plans_to_empty_a_node_with_a_reason_takes_it_back_and_downloads_usage(
+    played: tuple[Hub, PlayedPool],
+) -> None:
     hub, _ = played
     with logged_in(hub, "admin") as page:
         open_page(hub, page, "now")
@@ -224,6 +226,12 @@ def test_an_admin_plans_to_empty_a_node_with_a_reason_and_takes_it_back(played: 
         keep_picture(page, "admin_desk")
         page.set_viewport_size({"width": SIZES["phone"][0], "height": SIZES["phone"][1]})
         is_for_everybody(page, "phone")
+        form = page.get_by_role("region", name="Usage for a spreadsheet")
+        form.get_by_label("By").select_option("label")
+        with page.expect_download() as download:
+            form.get_by_role("button", name="Download").click()
+        assert download.value.suggested_filename.startswith("usage-by-label-")
+        assert "\nsegmentation,gpu," in download.value.path().read_text()
         card.get_by_role("button", name="Give back: gpu02").click()
         expect(card.get_by_role("status")).to_have_text("gpu02 is given cells again.")
         expect(card.get_by_role("heading")).to_contain_text("given cells")

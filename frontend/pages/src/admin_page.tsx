@@ -1,6 +1,7 @@
-// *Admin*: what admins of the pool do to all of it: empty a node, tell everybody something.
+// *Admin*: what admins of the pool do to all of it: empty a node, tell everybody something, take usage to a spreadsheet.
 import { AnnouncementForm } from "./announcements";
 import { NodesToDrain } from "./drains";
+import { UsageDownload } from "./usage_download";
 
 export function AdminPage() {
   // The API refuses who is none: what is written here is so that nobody tries in vain.
@@ -9,6 +10,7 @@ export function AdminPage() {
     <>
       <AnnouncementForm />
       <NodesToDrain />
+      <UsageDownload />
     </>
   );
 }

@@ -469,6 +469,18 @@ export interface UndoWanted {
   why: string;
 }
 
+export interface UsageAsked {
+  since_ms: number;
+  until_ms: number;
+  by: "label" | "project" | "qos" | "user";
+  period: "all" | "day" | "month" | "week";
+}
+
+export interface UsageFile {
+  csv: string;
+  has_more: boolean;
+}
+
 export interface UseOf {
   name: string;
   user: string;
