@@ -93,13 +93,13 @@ class ConsoleRequests:
         self._by_hand, self._boosts = AdminRequests(shell, ledger), UserBoosts(shell, ledger, now_ms)
         self._announcements = AnnouncementBoard(shell.teller, ledger, now_ms)
         self._engine = EngineReports(shell, agents, now_ms)
-        self._allowances = AllowanceBook(shell, ledger, now_ms, lambda: agents.slot_word)
+        self.allowances = AllowanceBook(shell, ledger, now_ms, lambda: agents.slot_word)
         self._log = structlog.get_logger("broker")
 
     async def recall(self) -> None:
         """Drain what was drained before this broker was started, boost who was boosted, allow what was granted."""
         await self._boosts.recall()
-        await self._allowances.recall()
+        await self.allowances.recall()
         await self._announcements.recall()
         notes = await asyncio.to_thread(self._ledger.event_payloads, DRAINED)
         for note in [msgspec.convert(note, NodeNote) for note in notes]:
@@ -130,7 +130,7 @@ class ConsoleRequests:
                 case RequestAllowance() | DecideAllowance() | AskAllowances():
                     if isinstance(question, RequestAllowance):
                         await self._know(person, question.project or person.project)
-                    return await self._allowances.answer(person, question)
+                    return await self.allowances.answer(person, question)
                 case Announce() | AskAnnouncement():
                     return await self._announcements.answer(person, question)
                 case EngineNews():
