@@ -55,6 +55,20 @@ def describe_state(state: str, drains_in_ms: int | None) -> str:
     return state if drains_in_ms is None else f"{state}, drained in {show_duration(drains_in_ms)}"
 
 
+def describe_drained(node: str, *, is_drained: bool, cells: int = 0, idle: int = 0, when: str = "") -> str:
+    """Say whether a node is given cells, and what is left of those it had; `when` is a time that is still to come."""
+    if not is_drained:
+        return f"{node} is given cells again."
+    if when:
+        return f"{node} is drained {when}: until then it is given only cells that are over by then."
+    left = []
+    if cells:
+        left.append("1 cell still runs there" if cells == 1 else f"{cells} cells still run there")
+    if idle:
+        left.append("1 idle session leaves" if idle == 1 else f"{idle} idle sessions leave")
+    return f"{node} is given nothing more; {', and '.join(left) or 'nothing runs there'}."
+
+
 def describe_project(
     project: str,
     slot_word: str,

@@ -95,6 +95,8 @@ class PageView(msgspec.Struct, frozen=True, kw_only=True):
     running: tuple[RunningCell, ...] = ()
     detached: tuple[DetachedCell, ...] = ()
     ended: tuple[EndedCell, ...] = ()
+    #: What an admin tells everybody, with who that is; empty where nobody does.
+    announcement: str = ""
     #: Whether `detached` and `ended` were asked for.
     is_whole: bool = False
 
@@ -114,6 +116,7 @@ def describe(cells: OwnCells) -> PageView:
         running=tuple(_running(one, word, lines) for one in report.running),
         detached=tuple(_detached(cells, attended)) if cells.is_whole else (),
         ended=tuple(_ended(one, word) for one in report.ended),
+        announcement=report.announcement,
         is_whole=cells.is_whole,
     )
 

@@ -13,9 +13,7 @@ from bulletin import codes, errors
 from bulletin.ids import ProjectId
 from bulletin_magic.commands.magics import BulletinMagics
 from bulletin_magic.commands.options import EXCLUSIVE, FLAGS, RESOURCE_OPTIONS, RUN_OPTIONS
-from bulletin_spawner.service.allowance_endpoints import ALLOWANCE_ENDPOINTS
-from bulletin_spawner.service.api_endpoints import ENDPOINTS
-from bulletin_spawner.service.quota_endpoints import QUOTA_ENDPOINTS
+from bulletin_spawner.service.all_endpoints import ALL_ENDPOINTS
 from bulletin_spawner.service.typescript_types import write_types
 from bulletin_spawner.spawner import BulletinMixin
 from gpu_worker import cli
@@ -328,7 +326,7 @@ PAGES = {
     "reference/type-matrix.md": type_matrix,
     "reference/quota-file.md": quota_file,
     "reference/quota-file.schema.json": quota_schema,
-    "../frontend/pages/src/api_types.ts": lambda: write_types((*ENDPOINTS, *QUOTA_ENDPOINTS, *ALLOWANCE_ENDPOINTS)),
+    "../frontend/pages/src/api_types.ts": lambda: write_types(ALL_ENDPOINTS),
 }
 
 

@@ -15,6 +15,7 @@ from bulletin.errors import BadConfig, BulletinError
 from bulletin.wire import keys
 from gpu_worker import event_log
 from gpu_worker.config import serves_hub
+from gpu_worker.console.announce_command import AnnounceCommand
 from gpu_worker.console.base_command import Command, when_stdin_ends
 from gpu_worker.console.hand_commands import (
     BoostCommand,
@@ -178,6 +179,7 @@ COMMANDS: dict[str, type[Command | SimulateCommand]] = {
     "boost": BoostCommand,
     "request": RequestCommand,
     "drain": DrainCommand,
+    "announce": AnnounceCommand,
     "quota": QuotaCommand,
     "metrics": MetricsCommand,
     "usage": UsageCommand,

@@ -13,17 +13,9 @@ import msgspec
 
 from bulletin.codes import CellOutcome
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, SlotId, UserName
-from bulletin.wire.messages import (
-    TEXT_LIMIT,
-    Duration,
-    Malformed,
-    Message,
-    Name,
-    Refusal,
-    Unknown,
-    Welcome,
-)
+from bulletin.wire.messages import TEXT_LIMIT, Duration, Malformed, Message, Name, Refusal, Unknown, Welcome
 from bulletin.wire.messages.allowance_requests import AllowanceQuestion, AllowanceReport
+from bulletin.wire.messages.announcements import AnnouncementQuestion, AnnouncementReport
 from bulletin.wire.messages.engine_broker import Demand, EngineNews
 from bulletin.wire.messages.own_cells import AskOwn, OwnReport
 from bulletin.wire.messages.quota_edits import QuotaAnswer, QuotaQuestion
@@ -382,6 +374,7 @@ FromConsole = (
     | AskOwn
     | QuotaQuestion
     | AllowanceQuestion
+    | AnnouncementQuestion
 )
 Report = (
     QueueReport
@@ -396,5 +389,6 @@ Report = (
     | MetricsReport
     | QuotaAnswer
     | AllowanceReport
+    | AnnouncementReport
 )
 ToConsole = Report | Demand | OwnReport | Welcome | Refusal | Unknown | Malformed

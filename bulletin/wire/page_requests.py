@@ -15,6 +15,7 @@ from bulletin.ids import LeaseId, ProjectId, SlotId, UserName
 from bulletin.wire import console
 from bulletin.wire.messages import TEXT_LIMIT, AbsentNode, Message, Name
 from bulletin.wire.messages.allowance_requests import AllowanceQuestion
+from bulletin.wire.messages.announcements import Announcement, AnnouncementQuestion
 from bulletin.wire.messages.quota_edits import QuotaQuestion
 
 _Group = Annotated[str, msgspec.Meta(max_length=TEXT_LIMIT)]
@@ -67,6 +68,7 @@ class PoolReport(Message, frozen=True, kw_only=True, tag="pool-report"):
     shared_accounts: tuple[str, ...] = ()
     missing_protections: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     absent_nodes: tuple[AbsentNode, ...] = ()
+    announcement: Announcement | None = None
 
 
 # --- in somebody's name: OnBehalf, answered as the question is
@@ -91,6 +93,7 @@ class OnBehalf(Message, frozen=True, kw_only=True, tag="on-behalf"):
     question: (
         console.AskAbout
         | console.Cancel
+        | console.Drain
         | console.Hold
         | console.Release
         | console.PutFirst
@@ -100,6 +103,7 @@ class OnBehalf(Message, frozen=True, kw_only=True, tag="on-behalf"):
         | console.AskBoosts
         | QuotaQuestion
         | AllowanceQuestion
+        | AnnouncementQuestion
     )
 
 
@@ -175,6 +179,25 @@ class UseReport(Message, frozen=True, kw_only=True, tag="use-report"):
     slot_word: str
 
 
+class AskUsage(Message, frozen=True, kw_only=True, tag="ask-usage"):
+    """Ask who used how much between two times, in milliseconds since 1970, UTC: what `bulletin usage --csv` writes.
+
+    For admins: it names everybody.
+    """
+
+    by: Literal["user", "project", "qos", "label"] = "user"
+    period: Literal["day", "week", "month"] | None = None
+    since_ms: Annotated[int, msgspec.Meta(ge=0)]
+    until_ms: Annotated[int, msgspec.Meta(ge=0)]
+
+
+class UsageTable(Message, frozen=True, kw_only=True, tag="usage-table"):
+    """The answer to AskUsage: comma-separated values, as much of them as can be told at once."""
+
+    csv: str
+    has_more: bool = False
+
+
 # --- cells that nodes still have: FindFor, answered with Found
 
 
@@ -186,6 +209,6 @@ class FindFor(Message, frozen=True, kw_only=True, tag="find-for"):
     query: Name = ""
 
 
-FromPage = AskPool | OnBehalf | AskPast | AskUse | FindFor
-PageReport = PoolReport | PastCells | UseReport
+FromPage = AskPool | OnBehalf | AskPast | AskUse | AskUsage | FindFor
+PageReport = PoolReport | PastCells | UseReport | UsageTable
 ToPage = PageReport

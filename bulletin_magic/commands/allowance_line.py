@@ -128,7 +128,7 @@ def describe_request(row: AllowanceRow, slot_word: str) -> str:
         case "declined":
             return f"Declined by {row.by}: {what}{said}."
         case "withdrawn":
-            return f"Taken back: {what}."
+            return f"Taken back: {what}{said}."
         case "over":
             ended = f", ended by {row.by}{said}" if row.until_at_ms is None else said
             return f"Over: {what}{ended}."

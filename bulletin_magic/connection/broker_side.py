@@ -65,6 +65,7 @@ class BrokerSide:
         self._question: Question = say.Look()
         self._is_cell_under_way = False
         self._was_heard_in_cell = False  #: since the cell was submitted
+        self._announced = ("", "")  #: to which request, and what: it is said once
         self._was_restarted = False  #: while the cell is under way; told when it knows us again
 
     @property
@@ -209,6 +210,10 @@ class BrokerSide:
             slot_word=self.slot_word,
         )
         self._act(Deliver(waiting))
+        announced = (request.request, queued.announcement)
+        if queued.announcement and announced != self._announced:  # a broker that was restarted says it again
+            self._announced = announced
+            self._note(queued.announcement)
 
     # --- time
 

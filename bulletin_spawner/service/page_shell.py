@@ -24,6 +24,7 @@ PAGES = (
     ShellPage(name="me", path="me", title="Me"),
     ShellPage(name="project", path="project", title="Project"),
     ShellPage(name="quotas", path="quotas", title="Quotas", role="lead"),
+    ShellPage(name="admin", path="admin", title="Admin", role="admin"),
 )
 
 

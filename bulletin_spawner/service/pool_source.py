@@ -85,6 +85,11 @@ class PoolSource:
         use: page.UseReport = await self._use.fetch(question, lambda: self._broker.ask(question, page.UseReport))
         return use
 
+    async def fetch_usage(self, question: page.AskUsage) -> page.UsageTable:
+        """Ask who used how much, over the link whose answers may take long."""
+        table: page.UsageTable = await self._use.fetch(question, lambda: self._finder.ask(question, page.UsageTable))
+        return table
+
     async def fetch_cells(self, user: UserName) -> Found:
         """Ask all nodes for a user's cells."""
         question = page.FindFor(user=user)

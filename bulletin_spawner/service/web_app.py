@@ -22,8 +22,8 @@ import bulletin
 from bulletin.errors import NoPool
 from bulletin.hub_scopes import may_manage, may_read_metrics
 from bulletin.wire.messages import Picture
-from bulletin_spawner.service.allowance_endpoints import ALLOWANCE_ENDPOINTS
-from bulletin_spawner.service.api_endpoints import ENDPOINTS, Endpoint
+from bulletin_spawner.service.all_endpoints import ALL_ENDPOINTS
+from bulletin_spawner.service.api_endpoints import Endpoint
 from bulletin_spawner.service.api_handler import ApiDocument, ApiHandler, NoSuchPath
 from bulletin_spawner.service.broker_client import BrokerClient
 from bulletin_spawner.service.openapi_document import describe_api
@@ -31,7 +31,6 @@ from bulletin_spawner.service.page_login import PageLogin
 from bulletin_spawner.service.page_shell import PAGES, BuiltFiles, ShellPage, find_built
 from bulletin_spawner.service.pages import describe_page, hide_others
 from bulletin_spawner.service.pool_source import PoolSource
-from bulletin_spawner.service.quota_endpoints import QUOTA_ENDPOINTS
 from bulletin_spawner.service.security_headers import HEADERS
 from bulletin_spawner.service.user_groups import UserGroups
 from bulletin_spawner.service.viewer import INCLUDED, viewer_of, with_named
@@ -70,7 +69,7 @@ def make_app(
     settings: ServiceSettings,
     broker: BrokerClient,
     finder: BrokerClient | None = None,
-    endpoints: Sequence[Endpoint] = (*ENDPOINTS, *QUOTA_ENDPOINTS, *ALLOWANCE_ENDPOINTS),
+    endpoints: Sequence[Endpoint] = ALL_ENDPOINTS,
 ) -> web.Application:
     """Make the tornado application; the caller listens. `finder` is a link of its own for what nodes are asked."""
     built, pool = find_built(_HERE / "static"), PoolSource(broker, finder or broker)

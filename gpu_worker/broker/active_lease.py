@@ -20,6 +20,7 @@ class PendingRequest(msgspec.Struct):
     since_ms: int
     token: str = ""  #: by which its kernel said hello
     told: wire.Queued | None = None
+    announced: str = ""  #: what its kernel was told last of what is announced to everybody
     kind: WaitKind | None = None  #: what it was like when it was first told where it stands
     was_on_hold: bool = False  #: its wait says nothing of others'
 

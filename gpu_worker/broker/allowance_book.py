@@ -36,7 +36,7 @@ from gpu_worker.broker.ledger_notes import keep, printable
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.scheduler import events
 from gpu_worker.scheduler.policy.allowances import Allowance
-from gpu_worker.scheduler.policy.projects import GPU_MILLI
+from gpu_worker.scheduler.policy.projects import DEFAULT_PROJECT, GPU_MILLI
 
 ASKED = "allowance"  # as the ledger calls it
 #: So many of one user are open at once, and so many are asked for in a day: each is read by a person, and is kept.
@@ -47,6 +47,9 @@ _MOST_TOLD = 200
 _RECENT_MS = 7 * DAY_MS
 #: What who has left a project reads of what they were granted there.
 _LEFT = "you are not in the project any more"
+
+#: What is said of a request of theirs, to them and to leads.
+_GONE = "who asked is not in the project any more"
 
 
 class AllowanceNote(msgspec.Struct, frozen=True, kw_only=True):
@@ -242,6 +245,25 @@ class AllowanceBook:
     def _may_decide(self, person: Person, note: AllowanceNote) -> bool:
         """Tell whether a person decides this: a lead's own is for another lead, or an admin."""
         return person.is_admin or (note.user != person.user and self._may_see(person, note))
+
+    # --- who asked and has left
+
+    @property
+    def open_users(self) -> tuple[UserName, ...]:
+        """Whose requests wait for a decision."""
+        return tuple(sorted({note.user for note in self._notes.values() if note.state == "open"}))
+
+    async def take_back_all(self, user: UserName, *, but_of: Person | None = None) -> None:
+        """Take back what a user asked for in projects that they are not in any more, as `but_of` says; None is in none.
+
+        Who has come into a group since has not left the project of those who are in none.
+        """
+        for note in [one for one in self._notes.values() if one.state == "open" and one.user == user]:
+            if self._notes.get(note.id) is not note:
+                continue  # decided while another was written down
+            if but_of is not None and (note.project == DEFAULT_PROJECT or but_of.may_charge(note.project)):
+                continue
+            await self._keep(_decided(note, "withdrawn", "", _GONE, self._now_ms(), None))
 
     # --- what is kept
 

@@ -26,6 +26,7 @@ from gpu_worker.broker import picture, recall
 from gpu_worker.broker.access_review import AccessReview
 from gpu_worker.broker.agent_admission import AgentAdmission
 from gpu_worker.broker.agents import Agents, slot_word_of
+from gpu_worker.broker.allowance_review import AllowanceReview
 from gpu_worker.broker.console_requests import ConsoleRequests
 from gpu_worker.broker.credit_book import CreditBook
 from gpu_worker.broker.gates import AgentGate, Gate, KernelGate
@@ -247,6 +248,7 @@ class Broker:
             asyncio.create_task(self.shell.teller.run()),
             asyncio.create_task(self.shell.estimates.run()),
             asyncio.create_task(self._access_review.run()),
+            asyncio.create_task(AllowanceReview(self._identity, self._console.allowances, self.now_ms).run()),
             asyncio.create_task(OutdatedPlaces(self.shell, self.now_ms).run()),
             asyncio.create_task(self._tick()),
             asyncio.create_task(self._follower.run(self.shell)),

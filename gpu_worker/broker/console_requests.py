@@ -12,6 +12,7 @@ from bulletin.ids import AgentId, LeaseId, ProjectId, UserName
 from bulletin.kept_time import is_kept
 from bulletin.wire import console, messages as wire
 from bulletin.wire.messages.allowance_requests import AskAllowances, DecideAllowance, RequestAllowance
+from bulletin.wire.messages.announcements import Announce, AskAnnouncement
 from bulletin.wire.messages.engine_broker import Demand, EngineNews
 from bulletin.wire.messages.own_cells import AskOwn, OwnReport
 from bulletin.wire.messages.quota_edits import (
@@ -27,6 +28,7 @@ from gpu_worker.broker import known_ids, own_report, reports
 from gpu_worker.broker.admin_requests import AdminRequests
 from gpu_worker.broker.agents import Agents
 from gpu_worker.broker.allowance_book import AllowanceBook
+from gpu_worker.broker.announcement_board import AnnouncementBoard
 from gpu_worker.broker.engine_reports import EngineReports
 from gpu_worker.broker.identity import SOMEONE, Person
 from gpu_worker.broker.known_ids import CannotTell
@@ -89,14 +91,16 @@ class ConsoleRequests:
         self._state = shell.scheduler.state
         self._drained: dict[AgentId, str] = {}  #: and the names of their nodes
         self._by_hand, self._boosts = AdminRequests(shell, ledger), UserBoosts(shell, ledger, now_ms)
+        self._announcements = AnnouncementBoard(shell.teller, ledger, now_ms)
         self._engine = EngineReports(shell, agents, now_ms)
-        self._allowances = AllowanceBook(shell, ledger, now_ms, lambda: agents.slot_word)
+        self.allowances = AllowanceBook(shell, ledger, now_ms, lambda: agents.slot_word)
         self._log = structlog.get_logger("broker")
 
     async def recall(self) -> None:
         """Drain what was drained before this broker was started, boost who was boosted, allow what was granted."""
         await self._boosts.recall()
-        await self._allowances.recall()
+        await self.allowances.recall()
+        await self._announcements.recall()
         notes = await asyncio.to_thread(self._ledger.event_payloads, DRAINED)
         for note in [msgspec.convert(note, NodeNote) for note in notes]:
             await self._note(note)
@@ -126,7 +130,9 @@ class ConsoleRequests:
                 case RequestAllowance() | DecideAllowance() | AskAllowances():
                     if isinstance(question, RequestAllowance):
                         await self._know(person, question.project or person.project)
-                    return await self._allowances.answer(person, question)
+                    return await self.allowances.answer(person, question)
+                case Announce() | AskAnnouncement():
+                    return await self._announcements.answer(person, question)
                 case EngineNews():
                     return await self._engine.answer(person, question)
                 case AskOwn():

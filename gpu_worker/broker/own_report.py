@@ -43,6 +43,7 @@ async def make_report(
         running=tuple(_running(shell, one, at_ms) for one in held[:_MOST_RUNNING]),
         project=_project(account, state) if account is not None else None,
         ended=ended,
+        announcement=shell.teller.announcement.words_at(at_ms),
     )
 
 

@@ -9,7 +9,7 @@ from bulletin.ids import ProjectId
 from bulletin.wire import console, messages as wire, page_requests as page
 from bulletin.wire.messages.engine_broker import Demand
 from bulletin.wire.messages.own_cells import OwnReport
-from gpu_worker.broker import pool_report, project_use, reports
+from gpu_worker.broker import pool_report, project_use, reports, usage_table
 from gpu_worker.broker.agents import Agents
 from gpu_worker.broker.identity import Person
 from gpu_worker.broker.ledger import Ledger
@@ -52,6 +52,9 @@ class PageAnswers:
                 case page.AskPast():
                     records = await asyncio.to_thread(self._ledger.rows_of_user, asked.user, asked.limit)
                     return page.PastCells(cells=tuple(map(reports.ended, records)), slot_word=self._agents.slot_word)
+                case page.AskUsage():
+                    parents = {one.project.id: one.project.parent for one in reports.tree(self._shell.scheduler.state)}
+                    return await asyncio.to_thread(usage_table.write_table, self._ledger, asked, parents)
                 case page.AskUse():
                     return await asyncio.to_thread(self._use, asked, *self._inside(asked.project))
         except LedgerAway as error:

@@ -114,6 +114,7 @@ async def draw(
         project=_project(shell, viewer, at_ms),
         shared_accounts=tuple(sorted(accounts)) if serves_hub else (),
         missing_protections=missing,
+        announcement=shell.teller.announcement.words_at(at_ms),
         absent_nodes=tuple(one if viewer.is_admin else structs.replace(one, problem="") for one in agents.absent_nodes),
     )
 

@@ -9,6 +9,7 @@ from bulletin.kept_time import LABEL, is_kept
 from bulletin.wire import console, page_requests
 from gpu_worker.broker import reports
 from gpu_worker.broker.agents import Agents, ConnectedAgent
+from gpu_worker.broker.announcement_board import find_announcement
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.scheduler.estimates import explain
 from gpu_worker.scheduler.leases.leases import Lease
@@ -45,6 +46,7 @@ def draw_pool(
         shared_accounts=tuple(sorted(accounts)) if serves_hub else (),
         missing_protections=missing,
         absent_nodes=agents.absent_nodes,
+        announcement=find_announcement(shell.teller, now_ms),
     )
 
 

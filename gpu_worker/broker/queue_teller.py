@@ -11,6 +11,7 @@ from bulletin.ids import RequestId, SessionId
 from bulletin.wire import messages as wire
 from gpu_worker.broker import translate
 from gpu_worker.broker.active_lease import PendingRequest
+from gpu_worker.broker.announcement_note import NO_ANNOUNCEMENT
 from gpu_worker.broker.wait_estimates import WaitEstimates
 from gpu_worker.faults import Faults
 from gpu_worker.scheduler.estimates import explain
@@ -45,6 +46,7 @@ class QueueTeller:
         self._estimates, self._give_up, self._faults = estimates, give_up, faults
         self._failed: list[RequestId] = []
         self.engine_words = ""  #: what an engine says of nodes that are to come
+        self.announcement = NO_ANNOUNCEMENT  #: what an admin tells everybody
         self.history = WaitHistory()  #: since the broker is there
         self._news = asyncio.Event()  #: places in line may have changed
         self._others: list[RequestId] = []  #: those further back who are to be looked at before it is their turn again
@@ -114,7 +116,7 @@ class QueueTeller:
         each = iter(requests)
         while some := list(islice(each, _SLICE)):
             now_ms, state = self._now_ms(), self._scheduler.state
-            starts = self._estimates.update(now_ms)
+            starts, announced = self._estimates.update(now_ms), self.announcement.words_at(now_ms)
             told = []
             for request in some:
                 pending = self._pending.get(request)
@@ -129,8 +131,11 @@ class QueueTeller:
                     if pending.kind is None:
                         pending.kind = wait_kind(pending.message.qos, now_ms, waiting)
                     news = translate.queued(pending.message.request, waiting, self.usual_ms(pending, now_ms))
-                    if everybody or _is_new(news, pending.told):
+                    is_unheard = announced not in ("", pending.announced)
+                    if everybody or is_unheard or _is_new(news, pending.told):
                         pending.told = news
+                        if is_unheard:
+                            pending.announced, news = announced, msgspec.structs.replace(news, announcement=announced)
                         told.append((pending.session, news))
             for session, news in told:
                 await self._tell(session, news)

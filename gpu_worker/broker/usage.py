@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import msgspec
-from sqlalchemy import BigInteger, Column, ColumnElement, Connection, Select, case, func, select
+from sqlalchemy import BigInteger, Column, ColumnElement, Connection, Select, case, func, literal_column, select
 
 from bulletin.ids import ProjectId, UserName
 from bulletin.kept_time import PREFIX
@@ -13,11 +13,11 @@ from gpu_worker.broker.tables import cells, lease_spans
 from gpu_worker.scheduler.policy.periods import Period, period_at
 from gpu_worker.scheduler.policy.projects import GPU_MILLI
 
-By = Literal["user", "project", "qos"]
+By = Literal["user", "project", "qos", "label"]
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """What one user, project or QoS used of one kind of slots in one stretch of time.
+    """What one user, project, QoS or label used of one kind of slots in one stretch of time.
 
     Slot time is in slots times milliseconds, a MIG slice as its part of a GPU, and each sum is rounded down: of the
     kind "gpu" it is GPU-milliseconds.
@@ -59,7 +59,7 @@ def ask(
     until_ms: int | None = None,
     parents: Mapping[ProjectId, ProjectId | None] | None = None,
 ) -> Iterator[Usage]:
-    """Sum usage by user, project or QoS; period by period, and those with the most GPU time first.
+    """Sum usage by user, project, QoS or label; period by period, and those with the most GPU time first.
 
     Time that slots were held counts when it passed: a cell that runs over midnight is in both days, with what it held
     in each. What a cell has only once (that it ended, how long its code ran, what was refunded) counts where it ended.
@@ -158,9 +158,15 @@ def _spans(by: By, from_ms: int, until_ms: int) -> Select[Any]:
     sums = [func.sum(case((is_part, slot_ms), else_=0)).label(name) for name, is_part in parts]
     charged = case((cells.c.cell.is_not(None), _charge_of_span(from_ms, until_ms)), else_=0)
     sums.append(func.sum(charged).label("charged_ms"))
-    query = select(spans[by].label("of"), spans.kind.label("kind"), *sums).group_by(spans[by], spans.kind)
+    of = _label() if by == "label" else spans[by]
+    query = select(of.label("of"), spans.kind.label("kind"), *sums).group_by(of, spans.kind)
     query = query.select_from(lease_spans.outerjoin(cells, is_of_cell()))
     return query.where(spans.ended_at_ms > from_ms, spans.started_at_ms < until_ms)
+
+
+def _label() -> ColumnElement[str]:
+    """Find what a cell's user calls it; empty where no cell ran, and where it was called nothing."""
+    return func.coalesce(cells.c.label, literal_column("''"))
 
 
 def is_of_cell() -> ColumnElement[bool]:
@@ -190,7 +196,8 @@ def _cells(by: By, from_ms: int, until_ms: int) -> Select[Any]:
         func.sum(cells.c.ran_ms).label("ran_ms"),
         func.sum(cells.c.refunded_ms * _milli_of_cell()).label("refunded_ms"),
     ]
-    query = select(cells.c[by].label("of"), cells.c.kind.label("kind"), *sums).group_by(cells.c[by], cells.c.kind)
+    of = _label() if by == "label" else cells.c[by]
+    query = select(of.label("of"), cells.c.kind.label("kind"), *sums).group_by(of, cells.c.kind)
     return within(query, cells.c.ended_at_ms, from_ms, until_ms)
 
 

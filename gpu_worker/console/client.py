@@ -104,6 +104,7 @@ async def _ask(connection: keys.Connection, question: console.FromConsole | wire
                         | page_requests.PoolReport()
                         | page_requests.PastCells()
                         | page_requests.UseReport()
+                        | page_requests.UsageTable()
                         | OwnReport()
                     ):
                         pass  # not what was asked

@@ -3,11 +3,12 @@
 from datetime import UTC, datetime
 
 from bulletin.kept_time import is_kept
-from bulletin.pool_words import describe_absence, describe_state, warn_of_accounts, warn_of_missing
+from bulletin.pool_words import describe_absence, describe_drained, describe_state, warn_of_accounts, warn_of_missing
 from bulletin.units import HOUR_MS, show_duration, show_size
 from bulletin.wait_words import describe_rest
 from bulletin.wire import console, messages as wire
 from bulletin.wire.messages.allowance_requests import AllowanceReport
+from bulletin.wire.messages.announcements import Announcement, AnnouncementReport
 from gpu_worker.console.layout import Blocks, line, name_value_lines, paragraph
 from gpu_worker.console.moments import show_moment
 from gpu_worker.console.quota_sentences import show_quota_answer
@@ -49,6 +50,8 @@ def show(report: console.Report | wire.Picture) -> Blocks:
             return [line(_changed(report))]
         case console.BoostReport():
             return _boosts(report)
+        case AnnouncementReport(announcement=found):
+            return [line(_announced(found))]
         case console.MetricsReport():
             return [line(row) for row in report.text.splitlines()]
         case AllowanceReport():
@@ -61,6 +64,7 @@ def _picture(picture: wire.Picture) -> Blocks:
     """Say what is going on in the pool: slots, the queue, the latest cells."""
     free = sum(slot.state == "free" for slot in picture.slots)
     lines = [f"{len(picture.slots)} {picture.slot_word}s, {free} free; up {show_duration(picture.uptime_ms)}"]
+    lines += filter(None, (picture.announcement,))
     lines += warn_of_accounts(picture.shared_accounts)
     lines += warn_of_missing(picture.missing_protections, for_admins=True)
     for slot in picture.slots:
@@ -251,26 +255,21 @@ def _boosts(report: console.BoostReport) -> Blocks:
     ]
 
 
+def _announced(found: Announcement | None) -> str:
+    """Say what everybody is told, and until when."""
+    if found is None:
+        return "Nothing is announced."
+    when = f"{show_moment(found.left_ms)}, in {show_duration(found.left_ms)}"
+    return f"Announced by {found.by} until {when}: {found.sentence}"
+
+
 def _drained(answer: console.Drained) -> Blocks:
     """Say whether a node is given cells, and what is left of those it had."""
-    node = answer.node
-    if not answer.is_drained:
-        return [line(f"{node} is given cells again.")]
-    if answer.in_ms is not None:
-        when = f"{show_moment(answer.in_ms)}, in {show_duration(answer.in_ms)}"
-        return [
-            line(
-                f"{node} is drained from {when}: until then it is given only cells that are over by then. "
-                f"Undo: bulletin drain {node} --undo"
-            )
-        ]
     busy = [row for row in answer.running if row.state in ("granted", "busy", "reclaiming")]
-    idle = len(answer.running) - len(busy)
-    left = []
-    if busy:
-        left.append("1 cell still runs there" if len(busy) == 1 else f"{len(busy)} cells still run there")
-    if idle:
-        left.append("1 idle session leaves" if idle == 1 else f"{idle} idle sessions leave")
-    what = ", and ".join(left) or "nothing runs there"
-    blocks: Blocks = [line(f"{node} is given nothing more; {what}. Undo: bulletin drain {node} --undo")]
-    return [*blocks, line(""), running_table(busy)] if busy else blocks
+    when = "" if answer.in_ms is None else f"from {show_moment(answer.in_ms)}, in {show_duration(answer.in_ms)}"
+    said = describe_drained(
+        answer.node, is_drained=answer.is_drained, cells=len(busy), idle=len(answer.running) - len(busy), when=when
+    )
+    undo = f" Undo: bulletin drain {answer.node} --undo" if answer.is_drained else ""
+    blocks: Blocks = [line(said + undo)]
+    return [*blocks, line(""), running_table(busy)] if busy and answer.is_drained and not when else blocks

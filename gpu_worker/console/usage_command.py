@@ -21,9 +21,9 @@ class UsageCommand(Command):
 
     name = "bulletin-usage"
     description = "Show who used how many GPU-hours, from the ledger of a pool, whether the pool runs or not."
-    by = CaselessStrEnum(["user", "project", "qos"], "user", help="Whose sums: of each user, project or QoS.").tag(
-        config=True
-    )
+    by = CaselessStrEnum(
+        ["user", "project", "qos", "label"], "user", help="Whose sums: of each user, project, QoS or --label."
+    ).tag(config=True)
     period = CaselessStrEnum(
         ["day", "week", "month"],
         None,

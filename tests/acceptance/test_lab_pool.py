@@ -78,6 +78,12 @@ def source(notebook: Notebook, number: int) -> Locator:
     return notebook.cell(number).locator(".cm-line")
 
 
+def announce(hub: Hub, method: str, body: object = None) -> None:
+    """An admin announces something to everybody, or takes it back."""
+    hub.make_user("admin")
+    hub.api(method, "/api/v1/announcement", body, token=hub.token_of("admin"), base="/services/bulletin")
+
+
 def test_a_button_turns_a_cell_into_a_gpu_cell_and_back_and_can_be_undone(loud_lab: Lab) -> None:
     with loud_lab.notebook("toggle", "x = 1\nx + 1", "y = 2") as notebook:
         notebook.edit(0)
@@ -175,6 +181,11 @@ def test_who_waits_sees_place_and_reason_and_is_told_of_start_and_end(hub: Hub, 
         assert "bob" not in panel.inner_text()
         picture("lab_pool", page)
         expect(card).to_contain_text(re.compile(r"Waited 1\d s"))  # who waited for less is not told
+        announce(hub, "POST", {"sentence": "The pool ends at six.", "for_ms": 600_000})
+        expect(notebook.output(0)).to_contain_text("Announcement by admin: The pool ends at six.")
+        expect(panel.get_by_role("note")).to_have_text("Announcement by admin: The pool ends at six.")
+        announce(hub, "DELETE")
+        expect(panel.get_by_role("note")).to_have_count(0)
         gate.open()
         notebook.wait(0)
         expect(page.locator(".Toastify__toast").filter(has_text="“my turn” in waits.ipynb has ended")).to_be_visible()

@@ -12,9 +12,10 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Page, expect
 
+from bulletin.wire import messages as wire
 from tests.acceptance.conftest import PATIENCE_MS, tab
 from tests.acceptance.hub import REPOSITORY, Hub
-from tests.acceptance.played_pool import PlayedPool, played_pool, until
+from tests.acceptance.played_pool import PlayedNotebook, PlayedPool, played_pool, until
 
 pytestmark = pytest.mark.browser
 
@@ -78,7 +79,7 @@ def logged_in(hub: Hub, user: str, size: str = "desk", *, is_refused: bool = Fal
 
 def open_page(hub: Hub, page: Page, name: str) -> None:
     """Open a page and wait until what it shows is there."""
-    page.goto(f"{hub.address}/services/bulletin/{PAGES[name]}")
+    page.goto(f"{hub.address}/services/bulletin/{PAGES.get(name, name)}")
     expect(page.locator("#app section").first).to_be_visible()
     expect(page.locator("[aria-busy=true]")).to_have_count(0)
 
@@ -197,6 +198,88 @@ def test_a_lead_holds_and_releases_a_members_request_on_the_page(played: tuple[H
         expect(page.get_by_role("button", name="Hold")).to_have_count(0)
 
 
+def is_for_everybody(page: Page, size: str = "desk") -> None:
+    """What is shown now has nothing that keeps people out, in both schemes, and is no wider than the window."""
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        assert serious(page) == [], scheme
+    assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[size][0]
+
+
+def test_an_admin_plans_to_empty_a_node_with_a_reason_takes_it_back_and_downloads_usage(
+    played: tuple[Hub, PlayedPool],
+) -> None:
+    hub, _ = played
+    with logged_in(hub, "admin") as page:
+        open_page(hub, page, "now")
+        page.get_by_role("link", name="Admin").click()
+        card = page.locator("li.card", has=page.get_by_role("heading", name=re.compile("^gpu02")))
+        card.get_by_label("When").select_option("in 4 hours")
+        card.get_by_label("Why").fill("a new disk")
+        card.get_by_role("button", name="Drain: gpu02").click()
+        card.get_by_role("button", name="Plan it for gpu02").click()
+        expect(card.get_by_role("status")).to_have_text(
+            "gpu02 is drained in 4 h: until then it is given only cells that are over by then."
+        )
+        expect(card.get_by_role("heading")).to_contain_text("drained in")
+        is_for_everybody(page)
+        keep_picture(page, "admin_desk")
+        page.set_viewport_size({"width": SIZES["phone"][0], "height": SIZES["phone"][1]})
+        is_for_everybody(page, "phone")
+        form = page.get_by_role("region", name="Usage for a spreadsheet")
+        form.get_by_label("By").select_option("label")
+        with page.expect_download() as download:
+            form.get_by_role("button", name="Download").click()
+        assert download.value.suggested_filename.startswith("usage-by-label-")
+        assert "\nsegmentation,gpu," in download.value.path().read_text()
+        card.get_by_role("button", name="Give back: gpu02").click()
+        expect(card.get_by_role("status")).to_have_text("gpu02 is given cells again.")
+        expect(card.get_by_role("heading")).to_contain_text("given cells")
+
+
+def test_what_an_admin_announces_everybody_reads_on_each_page_until_it_is_taken_back(
+    played: tuple[Hub, PlayedPool],
+) -> None:
+    hub, pool = played
+    waiting = pool.ask("eve", "for the announcement", 4)
+    with logged_in(hub, "admin") as page:
+        open_page(hub, page, "admin")
+        form = page.get_by_role("region", name="Announcement")
+        form.get_by_label("Sentence").fill("gpu01 is <b>away</b> from 18:00 on")
+        form.get_by_role("button", name="Announce").click()
+        expect(form.locator(".card")).to_contain_text("By admin, for another")
+        is_for_everybody(page)
+        until(lambda: len(announced(waiting)) == 1, "who waits hears of it")
+    with logged_in(hub, "ada") as page:
+        for name in PAGES:
+            open_page(hub, page, name)
+            expect(page.locator(".announcement")).to_have_text("admin: gpu01 is <b>away</b> from 18:00 on")
+        is_for_everybody(page)
+    hub.api("DELETE", "/api/v1/announcement", token=hub.token_of("admin"), base="/services/bulletin")
+    with logged_in(hub, "admin") as page:
+        open_page(hub, page, "admin")
+        expect(page.locator(".announcement")).to_have_count(0)
+        expect(page.get_by_role("button", name="Take back")).to_have_count(0)
+    assert announced(waiting) == ["Announcement by admin: gpu01 is <b>away</b> from 18:00 on"], "once, not each second"
+
+
+def announced(notebook: PlayedNotebook) -> list[str]:
+    """What a notebook that waits was told of announcements."""
+    queued = [one for one in notebook.heard if isinstance(one, wire.Queued)]
+    return [one.announcement for one in queued if one.announcement]
+
+
+def test_who_is_no_admin_finds_nothing_to_do_on_the_page_for_admins(played: tuple[Hub, PlayedPool]) -> None:
+    hub, _ = played
+    with logged_in(hub, "liz") as page:
+        open_page(hub, page, "now")
+        expect(page.get_by_role("link", name="Quotas")).to_be_visible()
+        expect(page.get_by_role("link", name="Admin")).to_have_count(0)
+        open_page(hub, page, "admin")
+        expect(page.locator("#app")).to_contain_text("This page is for admins of the pool.")
+        expect(page.get_by_role("button")).to_have_count(0)
+
+
 def test_the_chart_says_the_same_as_a_table(played: tuple[Hub, PlayedPool]) -> None:
     hub, _ = played
     with logged_in(hub, "liz") as page:
@@ -283,5 +366,5 @@ def test_without_a_script_who_holds_what_and_who_waits_can_be_read(played: tuple
 
 def test_pictures_in_the_docs_are_small() -> None:
     pictures: list[Path] = sorted(IMAGES.glob("page_*.png"))
-    assert len(pictures) == 6
+    assert len(pictures) == 7
     assert [one.name for one in pictures if one.stat().st_size > 150_000] == []

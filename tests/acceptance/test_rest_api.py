@@ -1,5 +1,7 @@
 """Who may ask what of the REST API, by a real hub's real tokens: each role at each endpoint."""
 
+import csv
+import io
 import json
 import urllib.error
 import urllib.request
@@ -8,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from bulletin_spawner.service.allowance_endpoints import ALLOWANCE_ENDPOINTS
-from bulletin_spawner.service.api_endpoints import ENDPOINTS
+from bulletin_spawner.service.all_endpoints import ALL_ENDPOINTS
+from bulletin_spawner.service.quota_endpoints import QUOTA_ENDPOINTS
+from gpu_worker.broker.ledger import Ledger
 from tests.acceptance.hub import Hub
-from tests.acceptance.played_pool import PlayedPool, played_pool, until
+from tests.acceptance.played_pool import PlayedPool, now_ms, played_pool, until
 
-ALL = (*ENDPOINTS, *ALLOWANCE_ENDPOINTS)
+#: Those of *Quotas* are in test_quotas_page.py.
+ALL = tuple(one for one in ALL_ENDPOINTS if one not in QUOTA_ENDPOINTS)
 #: Nobody; carol, who may not use the pool; eve of another project; ada of ml; liz, its lead; an admin.
 ROLES = ("nobody", "carol", "eve", "ada", "liz", "admin")
 WHO_MAY: dict[str, tuple[int, int, int, int, int, int]] = {
@@ -33,13 +37,24 @@ WHO_MAY: dict[str, tuple[int, int, int, int, int, int]] = {
     "requestAllowance": (403, 403, 403, 200, 200, 403),
     "grantAllowance": (403, 403, 403, 403, 404, 404),
     "declineAllowance": (403, 403, 404, 404, 404, 404),
+    "drain": (403, 403, 403, 403, 403, 409),
+    "undrain": (403, 403, 403, 403, 403, 409),
+    "usage": (403, 403, 403, 403, 403, 200),
+    "announcement": (403, 403, 200, 200, 200, 200),
+    "announce": (403, 403, 403, 403, 403, 200),
+    "unannounce": (403, 403, 403, 403, 403, 200),
 }
-#: What the paths and bodies of the table name: a project, a user of it, and a request that there is not.
-NAMED = {"id": "l-there-is-none", "project": "ml", "user": "bob"}
+#: What the paths and bodies of the table name: a project, a user of it, and a request and a node that there are not.
+NAMED = {"id": "l-there-is-none", "project": "ml", "user": "bob", "node": "gpu99"}
 BODIES = {
+    "announce": {"sentence": "The exam is at ten.", "for_ms": 3_600_000},
     "boost": {"user": "ada", "for_ms": 3_600_000},
     "requestAllowance": {"project": "ml", "walltime_ms": 14_400_000, "why": "of ada"},
 }
+
+
+#: And what is asked behind a path that has no answer without.
+QUERIES = {"usage": "?since_ms=0&until_ms=86400000"}
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +107,7 @@ def test_the_table_has_every_endpoint() -> None:
 def test_each_role_at_each_endpoint(hub: Hub, tokens: dict[str, str], endpoint: Any, role: str) -> None:
     path = endpoint.path.format(**NAMED)
     body = BODIES.get(endpoint.name, {}) if endpoint.body is not None else None
+    path += QUERIES.get(endpoint.name, "")
     status, said = call(hub, path, tokens.get(role), endpoint.method, body)
     assert status == WHO_MAY[endpoint.name][ROLES.index(role)], said
     if status >= 400:
@@ -161,6 +177,56 @@ def test_who_cancels_a_cell_stops_it_and_it_is_gone_from_their_page(
     assert call(hub, f"/cells/{running['lease']}/cancel", tokens["ada"], "POST")[0] == 404
     assert call(hub, f"/cells/{running['lease']}/cancel", tokens["eve"], "POST")[0] == 200
     until(lambda: running["lease"] not in busy(hub, tokens["eve"]), "the cell has ended")
+
+
+def test_an_admin_reads_who_used_how_much_by_label_as_the_command_writes_it(hub: Hub, tokens: dict[str, str]) -> None:
+    until_ms = now_ms()
+    times = f"since_ms={until_ms - 30 * 86_400_000}&until_ms={until_ms}"
+    status, said = call(hub, f"/usage?by=label&{times}", tokens["admin"])
+    rows = {row["of"]: row for row in csv.DictReader(io.StringIO(said["csv"]))}
+    assert (status, said["has_more"]) == (200, False)
+    assert {"resnet-50", "resnet-101", "ablation", "segmentation", ""} <= set(rows)
+    assert int(rows["segmentation"]["cells"]) == 21
+    by_project = list(csv.DictReader(io.StringIO(call(hub, f"/usage?by=project&{times}", tokens["admin"])[1]["csv"])))
+    used = {row["of"]: int(row["gpu_ms"]) for row in by_project}
+    assert used["ml"] > used["vision"] == int(rows["segmentation"]["gpu_ms"]), "ml has what is in it, too"
+    for wrong in ("since_ms=5&until_ms=5", "since_ms=0&until_ms=99999999999", f"by=label;--&{times}"):
+        status, said = call(hub, f"/usage?{wrong}", tokens["admin"])
+        assert (status, said["code"]) == (400, "bad-request"), wrong
+
+
+def of_node(hub: Hub, token: str, node: str) -> tuple[bool, bool]:
+    """Whether a node is drained, and whether it is to be, as *Now* says."""
+    [one] = [one for one in call(hub, "/now", token)[1]["nodes"] if one["node"] == node]
+    return one["is_drained"], one["drains_in_ms"] is not None
+
+
+def test_an_admin_drains_a_node_for_later_and_now_and_takes_it_back_and_the_ledger_says_who_and_why(
+    played: tuple[Hub, PlayedPool], tokens: dict[str, str]
+) -> None:
+    hub, pool = played
+    path, token = "/nodes/gpu01/drain", tokens["admin"]
+    status, said = call(hub, path, token, "POST", {"in_ms": 7_200_000, "why": "a new\x1b[2J disk"})
+    assert (status, said["is_drained"], said["in_ms"]) == (200, True, 7_200_000)
+    sentence = "gpu01 is drained in 2 h: until then it is given only cells that are over by then."
+    assert said["sentence"] == sentence
+    assert of_node(hub, tokens["ada"], "gpu01") == (False, True)
+    assert call(hub, path, token, "DELETE")[1]["sentence"] == "gpu01 is given cells again."
+    status, said = call(hub, path, token, "POST", {})
+    assert said["sentence"].startswith(f"gpu01 is given nothing more; {said['cells']} cell")
+    assert of_node(hub, tokens["ada"], "gpu01") == (True, False)
+    status, said = call(hub, path, token, "POST", {"in_ms": 60_000})
+    assert (status, "is drained already" in said["sentence"]) == (409, True)
+    assert call(hub, f"{path}?why=it%20is%20there", token, "DELETE")[0] == 200
+    assert of_node(hub, tokens["ada"], "gpu01") == (False, False)
+    with Ledger.open(f"sqlite:///{pool.folder / 'ledger.sqlite'}") as ledger:
+        notes = [(one["by"], one["is_drained"], one["why"]) for one in ledger.event_payloads("node-drained")]
+    assert notes == [
+        ("admin", True, "a new [2J disk"),
+        ("admin", False, ""),
+        ("admin", True, ""),
+        ("admin", False, "it is there"),
+    ]
 
 
 def test_what_is_sent_and_cannot_be_read_is_said(hub: Hub, tokens: dict[str, str]) -> None:

@@ -98,6 +98,16 @@ def test_each_sees_and_cancels_what_is_their_own_and_an_admin_all(
     assert "Only admins" in bulletin("eve", "boost", "eve", "--project=default", "--until=+2h")
     assert "Only admins" in bulletin("eve", "boost")
     assert "There is no project 'x'" in bulletin("root", "boost", "eve", "--project=x", "--until=+2h")
+    assert "Only admins" in bulletin("eve", "announce", "Mine.", "--until=+2h")
+    assert "Say until when" in bulletin("root", "announce", "It is down at six.")
+    assert "256 letters at most" in bulletin("root", "announce", "x" * 257, "--until=+2h")
+    assert "Announced by root until" in bulletin("root", "announce", "It is down at six.", "--until=+2h")
+    assert bulletin("ada", "announce").endswith(": It is down at six.\n")
+    assert "Announcement by root: It is down at six." in bulletin("ada", "status")
+    while not isinstance(queued := clients["ada"].receive(), wire.Queued) or not queued.announcement:
+        pass
+    assert queued.announcement == "Announcement by root: It is down at six."
+    assert bulletin("root", "announce", "--undo") == "Nothing is announced.\n"
     assert "eve" not in bulletin("ada", "quota")
     assert "does not know your server's token" in bulletin("mallory", "queue")
     assert "is withdrawn" in bulletin("root", "cancel", "cell-of-eve")

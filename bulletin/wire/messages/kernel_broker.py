@@ -102,6 +102,8 @@ class Queued(Message, frozen=True, kw_only=True, tag="queued"):
     in_quota: bool = True
     #: What half of those who waited like this did not exceed, from here on; None where few did.
     usual_ms: int | None = None
+    #: What an admin tells everybody, with who that is: said once to each request. Empty otherwise.
+    announcement: str = ""
 
 
 class AgentAddress(msgspec.Struct, frozen=True, kw_only=True):
@@ -246,6 +248,8 @@ class Picture(Message, frozen=True, kw_only=True, tag="picture"):
     missing_protections: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     #: Nodes that should be there and are not.
     absent_nodes: tuple[AbsentNode, ...] = ()
+    #: What an admin tells everybody, with who that is.
+    announcement: str = ""
 
 
 class Find(Message, frozen=True, tag="find"):

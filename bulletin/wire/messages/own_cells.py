@@ -100,3 +100,5 @@ class OwnReport(Message, frozen=True, kw_only=True, tag="own-report"):
     project: OwnProject | None = None
     #: The last one first.
     ended: tuple[OwnEnded, ...] = ()
+    #: What an admin tells everybody, with who that is.
+    announcement: str = ""

@@ -83,6 +83,11 @@ function Panel({ view, pool, host, browser }: PanelProps): JSX.Element {
     <div className="bulletin-Panel-body">
       <h2>GPU pool</h2>
       <p role="status">{view.summary}</p>
+      {view.announcement !== '' && (
+        <p role="note" className="bulletin-announcement">
+          {view.announcement}
+        </p>
+      )}
       {view.project !== '' && <p className="bulletin-quiet">{view.project}</p>}
       {view.pool === 'there' && isIdle && <p className="bulletin-quiet">No cell of yours runs or waits.</p>}
       <Section title="Running" cells={view.running.filter(cell => cell.is_cell)}>

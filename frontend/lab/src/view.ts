@@ -52,6 +52,8 @@ export interface PageView {
   running: RunningCell[];
   detached: DetachedCell[];
   ended: EndedCell[];
+  /** What an admin tells everybody; empty where nobody does. */
+  announcement: string;
   /** Whether `detached` and `ended` were asked for. */
   is_whole: boolean;
 }
@@ -67,6 +69,7 @@ export const NOTHING: PageView = {
   running: [],
   detached: [],
   ended: [],
+  announcement: '',
   is_whole: false
 };
 

@@ -163,6 +163,6 @@ function showStanding(one: AllowanceRow): string {
   if (one.state === "open") return one.leads.length > 0 ? `${one.leads.join(" or ")} or an admin decides.` : "A lead of the project or an admin decides.";
   if (one.state === "granted") return `Granted${by} until ${one.until_at_ms === null ? "" : showTime(one.until_at_ms)}${said}.`;
   if (one.state === "over") return `It was granted${by}, and is over${said}.`;
-  if (one.state === "withdrawn") return "Taken back.";
+  if (one.state === "withdrawn") return `Taken back${said}.`;
   return `Declined${by}${said}.`;
 }

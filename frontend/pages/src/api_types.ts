@@ -45,6 +45,17 @@ export interface AllowanceWanted {
   for_ms: number | null;
 }
 
+export interface AnnouncedNow {
+  sentence: string;
+  by: string;
+  left_ms: number;
+}
+
+export interface AnnouncementWanted {
+  sentence: string;
+  for_ms: number;
+}
+
 export interface ApiProblem {
   code: string;
   sentence: string;
@@ -121,6 +132,11 @@ export interface ChangedByHand {
 
 export interface DeclineWanted {
   sentence: string;
+}
+
+export interface DrainWanted {
+  in_ms: number | null;
+  why: string;
 }
 
 export interface EditsTried {
@@ -202,6 +218,23 @@ export interface NodeCell {
 export interface NodeCells {
   cells: NodeCell[];
   missing: string[];
+}
+
+export interface NodeGivenBack {
+  node: string;
+  why: string;
+}
+
+export interface NodeNamed {
+  node: string;
+}
+
+export interface NodeState {
+  node: string;
+  is_drained: boolean;
+  in_ms: number | null;
+  cells: number;
+  sentence: string;
 }
 
 export interface NowView {
@@ -437,6 +470,18 @@ export interface UndoWanted {
   version: string;
   to: string;
   why: string;
+}
+
+export interface UsageAsked {
+  since_ms: number;
+  until_ms: number;
+  by: "label" | "project" | "qos" | "user";
+  period: "all" | "day" | "month" | "week";
+}
+
+export interface UsageFile {
+  csv: string;
+  has_more: boolean;
 }
 
 export interface UseOf {

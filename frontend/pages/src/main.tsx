@@ -1,9 +1,18 @@
 // Fills the page that the service has sent with what its script shows.
 import { render } from "preact";
+import { Announced } from "./announcements";
 import { PAGES } from "./pages";
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
 
 const Page = PAGES[document.body.dataset["page"] ?? ""];
 const place = document.getElementById("app");
-if (Page && place) render(<Page />, place);
+if (Page && place) {
+  const shown = (
+    <>
+      <Announced />
+      <Page />
+    </>
+  );
+  render(shown, place);
+}

@@ -1,5 +1,6 @@
 // The pages by their names, as bulletin_spawner/service/page_shell.py has them.
 import type { ComponentType } from "preact";
+import { AdminPage } from "./admin_page";
 import { MePage } from "./me_page";
 import { NowPage } from "./now_page";
 import { ProjectPage } from "./project_page";
@@ -10,4 +11,5 @@ export const PAGES: Record<string, ComponentType> = {
   me: MePage,
   project: ProjectPage,
   quotas: QuotasPage,
+  admin: AdminPage,
 };

@@ -75,6 +75,12 @@ def test_what_is_kept_ready_for_somebody_counts_as_free_and_is_named() -> None:
     assert "2 of them kept ready for your next cell;" in view(ready=2, running=(hot,)).summary
 
 
+def test_what_is_announced_to_everybody_is_shown_as_it_is() -> None:
+    said = "Announcement by root: it ends at six"
+    assert view(announcement=said).announcement == said
+    assert view().announcement == ""
+
+
 def test_a_pool_without_a_slot_says_so() -> None:
     assert (view(total=0).brief, view(total=0).summary) == ("no GPU", "The pool has no GPU at this moment.")
 

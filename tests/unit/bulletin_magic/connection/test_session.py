@@ -98,6 +98,15 @@ def test_where_the_cell_stands_in_the_queue_is_told() -> None:
     ]
 
 
+def test_what_is_announced_to_a_cell_that_waits_is_noted_once_also_by_a_broker_that_was_restarted() -> None:
+    stage = Stage()
+    stage.queue()
+    told = say.Queued(request=RequestId("r-c1"), position=2, reason="Busy.")
+    for said in ("", "Announcement by root: it ends at six", "", "Announcement by root: it ends at six"):
+        stage.broker(msgspec.structs.replace(told, announcement=said))
+    assert stage.notes() == ["Announcement by root: it ends at six"]
+
+
 def test_a_hot_session_runs_the_next_cell_without_the_broker() -> None:
     stage = Stage()
     stage.hot()

@@ -56,6 +56,19 @@ def test_usage_adds_up_with_gpus_and_cpu_slots_apart(ledger: Ledger) -> None:
     assert ledger.usage(by="user", since_ms=4_001) == []
 
 
+def test_usage_by_label_is_apart_from_that_of_cells_without_one(ledger: Ledger) -> None:
+    spans = (Span(1_000, 1_600, is_in_quota=False), Span(1_600, 2_000))
+    changes = {"ended_at_ms": 2_000, "held_ms": 1_000, "ran_ms": 900, "slots": ("gpu-0",)}
+    ledger.record_cell(record("c1", label="run", spans=spans, **changes), at_ms=0)
+    ledger.record_cell(record("c2", label="run", user="bob", **changes), at_ms=0)
+    ledger.record_cell(record("c3", **changes), at_ms=0)
+    hot = HotRecord(**HOLDER, started_at_ms=2_000, ended_at_ms=2_250)  # type: ignore[arg-type]
+    ledger.record([hot], at_ms=0)
+    told = [(one.of, one.cells, one.in_quota_ms, one.borrowed_ms) for one in ledger.usage("label")]
+    assert told == [("run", 2, 1_400, 600), ("", 1, 1_000, 0)]
+    assert sum(one.slot_ms for one in ledger.usage("user")) == sum(one.slot_ms for one in ledger.usage("label"))
+
+
 def test_an_empty_ledger_has_no_usage(ledger: Ledger) -> None:
     assert ledger.usage("user") == []
     assert ledger.usage("user", period="day", since_ms=0) == []

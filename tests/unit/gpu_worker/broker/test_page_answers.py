@@ -1,6 +1,8 @@
 """What the hub's page asks of the broker: nobody else may ask so, and in a reader's name it may what the reader may."""
 
 import asyncio
+import csv
+import io
 from typing import Any
 
 import pytest
@@ -8,11 +10,12 @@ import pytest
 from bulletin.codes import CellOutcome, RefusalCode
 from bulletin.ids import CellId, LeaseId, ProjectId, SessionId, SlotId, UserName
 from bulletin.wire import console, messages as wire, page_requests as page
-from gpu_worker.broker import pool_report
+from gpu_worker.broker import pool_report, usage_table
 from gpu_worker.broker.identity import Person
 from gpu_worker.broker.page_answers import PageAnswers
 from gpu_worker.broker.records import CellRecord, CreditRecord
 from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, EVE, HOUR_MS, BrokerParts
+from tests.unit.gpu_worker.broker.ledger_records import record
 
 PAGE = Person(user=UserName("bulletin"), is_admin=True, is_page=True)
 ANN_READS = page.PageReader(user=UserName("ann"), groups=("maths",))
@@ -46,6 +49,7 @@ def on_behalf(broker: BrokerParts, reader: page.PageReader, question: Any) -> An
         page.AskPast(user=UserName("ann")),
         page.AskUse(project=ProjectId("school")),
         page.FindFor(user=UserName("ann")),
+        page.AskUsage(since_ms=0, until_ms=HOUR_MS),
     ],
 )
 @pytest.mark.parametrize("person", [ANN, ADMIN], ids=["user", "admin"])
@@ -207,3 +211,18 @@ def test_past_cells_are_of_that_user_alone_the_last_one_first(broker: BrokerPart
     past = ask(broker, page.AskPast(user=UserName("ann"), limit=10))
     assert [row.cell for row in past.cells] == ["c3", "c1"]
     assert [row.cell for row in ask(broker, page.AskPast(user=UserName("ann"), limit=1)).cells] == ["c3"]
+
+
+def test_a_spreadsheet_runs_nothing_of_what_people_call_their_cells_and_many_rows_are_cut(
+    broker: BrokerParts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, label in enumerate(("=cmd|' /C calc'!A1", "+1", "-1", "@a", "run, 2")):
+        changes = {"label": label, "held_ms": 1_000 + number, "ended_at_ms": 5_000}
+        broker.ledger.record_cell(record(f"c{number}", **changes), at_ms=0)
+    question = page.AskUsage(by="label", since_ms=0, until_ms=HOUR_MS)
+    table = ask(broker, question)
+    names = [row["of"] for row in csv.DictReader(io.StringIO(table.csv))]
+    assert sorted(names) == sorted(["'=cmd|' /C calc'!A1", "'+1", "'-1", "'@a", "run, 2"])
+    monkeypatch.setattr(usage_table, "MOST_ROWS", 2)
+    table = ask(broker, question)
+    assert (table.has_more, len(list(csv.DictReader(io.StringIO(table.csv))))) == (True, 2)

@@ -1,0 +1,75 @@
+// Emptying a node, now or at a time, and taking it back: for admins.
+import { useState } from "preact/hooks";
+import { useLive } from "./api";
+import type { NodeState, NowView, ShownNode } from "./api_types";
+import { Act, Section, Trouble, Waiting } from "./parts";
+import { count, showDuration } from "./words";
+
+const HOUR_MS = 3_600_000;
+const WHEN: { name: string; ms: number }[] = [
+  { name: "now", ms: 0 },
+  { name: "in 1 hour", ms: HOUR_MS },
+  { name: "in 4 hours", ms: 4 * HOUR_MS },
+  { name: "in a day", ms: 24 * HOUR_MS },
+];
+const AT = -1;
+
+export function NodesToDrain() {
+  const live = useLive<NowView>("/now", 5000);
+  const view = live.data;
+  return (
+    <Section title="Nodes" note="A drained node is given nothing more: running cells end as they would, idle sessions leave at once. It holds until you give the node back, through restarts.">
+      <Trouble sentence={live.problem} onRetry={live.refresh} />
+      {!view && !live.problem && <Waiting what="Looking at the pool …" />}
+      {view?.nodes.length === 0 && <p class="empty">No node has joined the pool yet.</p>}
+      {view && <ul class="cards">{view.nodes.map((one) => <Node key={one.node} one={one} word={view.slot_word} onDone={live.refresh} />)}</ul>}
+    </Section>
+  );
+}
+
+function Node({ one, word, onDone }: { one: ShownNode; word: string; onDone: () => void }) {
+  const [when, setWhen] = useState(0);
+  const [at, setAt] = useState("");
+  const [why, setWhy] = useState("");
+  const isEmptied = one.is_drained || one.drains_in_ms !== null;
+  const inMs = when === AT ? Math.round(new Date(at).getTime() - Date.now()) : when;
+  const isReady = when !== AT || inMs > 0;
+  const path = `/nodes/${encodeURIComponent(one.node)}/drain`;
+  const done = (answer: unknown) => {
+    setWhy("");
+    return (answer as NodeState).sentence;
+  };
+  return (
+    <li class="card">
+      <h3>{one.node} <small>{one.is_drained ? "drained" : one.drains_in_ms !== null ? `drained in ${showDuration(one.drains_in_ms)}` : "given cells"}</small></h3>
+      <p>{describeUse(one, word)}</p>
+      <p class="choices">
+        {!isEmptied && (
+          <label>
+            When{" "}
+            <select value={when} onChange={(event) => setWhen(Number(event.currentTarget.value))}>
+              {WHEN.map((each) => <option key={each.ms} value={each.ms}>{each.name}</option>)}
+              <option value={AT}>at a time</option>
+            </select>
+          </label>
+        )}
+        {!isEmptied && when === AT && <label>At <input type="datetime-local" required value={at} onInput={(event) => setAt(event.currentTarget.value)} /></label>}
+        <label>Why <input type="text" maxLength={255} value={why} onInput={(event) => setWhy(event.currentTarget.value)} /></label>
+      </p>
+      <p class="actions">
+        {isEmptied ? (
+          <Act text="Give back" about={one.node} path={why ? `${path}?why=${encodeURIComponent(why)}` : path} method="DELETE" done={done} onDone={onDone} />
+        ) : isReady ? (
+          <Act text="Drain" about={one.node} path={path} body={{ why, ...(inMs > 0 ? { in_ms: inMs } : {}) }} confirm={when === 0 ? `Drain ${one.node} now` : `Plan it for ${one.node}`} done={done} onDone={onDone} />
+        ) : (
+          <span class="note">Choose a time that is still to come.</span>
+        )}
+      </p>
+    </li>
+  );
+}
+
+function describeUse(one: ShownNode, word: string): string {
+  const busy = one.slots.filter((slot) => slot.state === "busy" || slot.state === "idle" || slot.state === "starting").length;
+  return busy === 0 ? `${count(one.slots.length, word)}, no cell runs.` : `Cells run on ${busy} of ${count(one.slots.length, word)}.`;
+}
