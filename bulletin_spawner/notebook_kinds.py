@@ -30,6 +30,8 @@ class NotebookKind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     groups: tuple[str, ...] = ()
     gpus: int = 1
     gpu_type: str = ""
+    #: On a node that has just so many GPUs, and that nobody else is on; for a class of service that lets it.
+    exclusive: bool = False
     keep: str = "20 min"
     #: How long the server may have the GPUs in all; empty is the walltime of the class.
     time: str = ""
@@ -52,6 +54,7 @@ class NotebookKind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         words = ["--keep", self.keep, "--gpus", str(self.gpus)]
         for option, value in (("--gpu-type", self.gpu_type), ("--time", self.time), ("--qos", self.qos)):
             words += [option, value] if value else []
+        words += ["--exclusive"] if self.exclusive else []
         return shlex.join(words)
 
     def is_for(self, groups: Sequence[str]) -> bool:

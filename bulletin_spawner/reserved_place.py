@@ -63,6 +63,7 @@ def make_request(place: ReservedPlace, kind: NotebookKind) -> wire.Submit:
         label=kind.title[:100],
         keep_ms=kind.keep_ms,
         keep_at_once=True,
+        is_exclusive=kind.exclusive,
     )
 
 

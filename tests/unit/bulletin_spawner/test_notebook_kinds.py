@@ -5,11 +5,16 @@ import pytest
 from bulletin.errors import BadConfig
 from bulletin_magic.commands.options import parse
 from bulletin_spawner.notebook_kinds import WHOLE_NOTEBOOK, NotebookKind, draw_form, read_kinds
+from bulletin_spawner.reserved_place import ReservedPlace, make_request
 
 
-def test_the_options_of_its_cells_are_those_that_the_notebook_reads_and_ask_for_the_same() -> None:
-    kind = NotebookKind(name="big", title="", gpus=2, gpu_type="A100 80GB", keep="10 min", time="4 h", qos="nights")
-    asked = parse(kind.cell_options).resources
+@pytest.mark.parametrize("exclusive", [True, False])
+def test_the_options_of_its_cells_are_those_that_the_notebook_reads_and_ask_for_the_same(exclusive: bool) -> None:
+    kind = NotebookKind(
+        name="big", title="", gpus=2, gpu_type="A100 80GB", keep="10 min", time="4 h", qos="q", exclusive=exclusive
+    )
+    asked, reserved = parse(kind.cell_options).resources, make_request(ReservedPlace("server-1"), kind)
+    assert asked.is_exclusive is reserved.is_exclusive is exclusive
     assert (asked.gpus, asked.gpu_type, asked.qos) == (kind.gpus, kind.gpu_type, kind.qos)
     assert (asked.keep_ms, asked.walltime_ms) == (kind.keep_ms, kind.walltime_ms)
 
