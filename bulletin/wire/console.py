@@ -197,6 +197,8 @@ class EndedRow(msgspec.Struct, frozen=True, kw_only=True):
     charged_ms: int | None = None
     #: How many short cells the row is, one after the other; `cell` names the first.
     runs: int = 1
+    #: In line, before its slots were granted; None is not known.
+    waited_ms: int | None = None
 
 
 class AboutRunning(Message, frozen=True, kw_only=True, tag="about-running"):

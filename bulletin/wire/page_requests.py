@@ -122,6 +122,8 @@ class PastCells(Message, frozen=True, kw_only=True, tag="past-cells"):
 
     cells: tuple[console.EndedRow, ...]
     slot_word: str
+    #: What half of the cells of the last seven days did not exceed in line; None where that is not known.
+    week_wait_ms: int | None = None
 
 
 Stretch = Literal["hour", "day", "week"]

@@ -84,6 +84,7 @@ class CellReceipt(msgspec.Struct, frozen=True, kw_only=True):
     mean_utilization: float | None = None
     charged_ms: int | None = None
     runs: int = 1
+    waited_ms: int | None = None  #: in line; None is not known
     advice: str = ""
 
 
@@ -105,6 +106,8 @@ class ReceiptsView(msgspec.Struct, frozen=True, kw_only=True):
 
     slot_word: str
     receipts: tuple[CellReceipt, ...]
+    #: What half of the viewer's cells of the last seven days did not exceed in line; None where that is not known.
+    week_wait_ms: int | None = None
 
 
 def view_me(report: PoolReport, sight: Sight) -> MeView:
@@ -146,7 +149,9 @@ def standing(row: ProjectRow, sight: Sight) -> ProjectStanding:
 def view_receipts(past: PastCells, sizes: Sequence[int]) -> ReceiptsView:
     """Make receipts of the cells that ended last; `sizes` is the memory that slots of the pool have."""
     return ReceiptsView(
-        slot_word=past.slot_word, receipts=tuple(_receipt(row, past.slot_word, sizes) for row in past.cells)
+        slot_word=past.slot_word,
+        receipts=tuple(_receipt(row, past.slot_word, sizes) for row in past.cells),
+        week_wait_ms=past.week_wait_ms,
     )
 
 
@@ -205,6 +210,7 @@ def _receipt(row: EndedRow, slot_word: str, sizes: Sequence[int]) -> CellReceipt
         mean_utilization=row.mean_utilization,
         charged_ms=row.charged_ms,
         runs=row.runs,
+        waited_ms=row.waited_ms,
         advice=next(_advise(row, slot_word, sizes), ""),
     )
 

@@ -3,9 +3,11 @@
 import msgspec
 
 from bulletin.ids import AgentId, CellId, KernelId, ProjectId, SessionId
+from bulletin.kept_time import is_kept
 from bulletin.wire import keys, messages as wire
 from gpu_worker.broker.identity import Person
 from gpu_worker.broker.ledger_notes import printable
+from gpu_worker.broker.records import CellRecord
 from gpu_worker.scheduler import actions
 from gpu_worker.scheduler.estimates.wait_history import WaitKind
 
@@ -22,6 +24,7 @@ class PendingRequest(msgspec.Struct):
     told: wire.Queued | None = None
     announced: str = ""  #: what its kernel was told last of what is announced to everybody
     kind: WaitKind | None = None  #: what it was like when it was first told where it stands
+    granted_ms: int | None = None  #: when it was; from `since_ms` on it waited
     was_on_hold: bool = False  #: its wait says nothing of others'
 
     @property
@@ -52,6 +55,16 @@ class ActiveLease(msgspec.Struct):
     token: str = ""
     #: The request that it was granted for.
     asked: wire.Submit | None = None
+    #: How long the next cell of it that ends has waited in line: the first for its grant, no other. None: not known.
+    waited_ms: int | None = None
+
+    def with_wait(self, record: CellRecord) -> CellRecord:
+        """Say of a cell that has ended how long it waited; the next one of this lease waited for nothing."""
+        if is_kept(record.cell):
+            return record  # no cell: a place between two
+        waited_ms = self.waited_ms
+        self.waited_ms = None if waited_ms is None else 0
+        return msgspec.structs.replace(record, waited_ms=waited_ms)
 
     def is_for(self, asked: wire.Submit) -> bool:
         """Tell whether a request asks for what this one was granted for, and its kernel can be told of the grant."""
@@ -121,6 +134,7 @@ def make_active_lease(
         cost=cost,
         token=token,
         asked=asked,
+        waited_ms=None if pending.granted_ms is None else pending.granted_ms - pending.since_ms,
     )
 
 

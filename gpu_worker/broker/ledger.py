@@ -34,6 +34,8 @@ __all__ = ["CellRecord", "Ledger", "OpenLease", "Usage"]
 
 #: How many rows of a long answer are in memory at once.
 _CHUNK = 200
+#: Of the cells of one user, so many of the latest say how long they usually wait.
+_MOST_WAITS = 20_000
 
 
 class Ledger:
@@ -119,6 +121,21 @@ class Ledger:
         query = query.order_by(cells.c.ended_at_ms.desc(), cells.c.cell, cells.c.attempt.desc()).limit(limit)
         with self._database.reading() as connection:
             return [dict(row) for row in connection.execute(query).mappings()]
+
+    def median_wait_ms(self, user: str, since_ms: int) -> int | None:
+        """Find how long half of a user's cells did not exceed in line, of those that ended since then and are known.
+
+        Of short cells that are one row, those behind the first waited for nothing. None where nothing is known.
+        """
+        query = select(cells.c.waited_ms, cells.c.runs).where(cells.c.user == user, cells.c.ended_at_ms >= since_ms)
+        query = query.where(cells.c.waited_ms.is_not(None)).order_by(cells.c.ended_at_ms.desc()).limit(_MOST_WAITS)
+        with self._database.reading() as connection:
+            found = [(row.waited_ms, row.runs) for row in connection.execute(query)]
+        at_once = sum(runs - 1 for _, runs in found)
+        middle = (at_once + len(found) - 1) // 2
+        if not found:
+            return None
+        return 0 if middle < at_once else int(sorted(waited_ms for waited_ms, _ in found)[middle - at_once])
 
     def each_cell(self, since_ms: int | None = None, until_ms: int | None = None) -> Iterator[dict[str, Any]]:
         """Yield the rows of cells that ended from `since_ms` until before `until_ms`, by their end, a few at once.

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from bulletin.codes import RefusalCode
 from bulletin.errors import LedgerAway
 from bulletin.ids import ProjectId
+from bulletin.units import DAY_MS
 from bulletin.wire import console, messages as wire, page_requests as page
 from bulletin.wire.messages.engine_broker import Demand
 from bulletin.wire.messages.own_cells import OwnReport
@@ -50,8 +51,7 @@ class PageAnswers:
                 case page.OnBehalf():
                     return await self._answer_person(_person(asked.reader), asked.question)
                 case page.AskPast():
-                    records = await asyncio.to_thread(self._ledger.rows_of_user, asked.user, asked.limit)
-                    return page.PastCells(cells=tuple(map(reports.ended, records)), slot_word=self._agents.slot_word)
+                    return await asyncio.to_thread(self._past, asked)
                 case page.AskUsage():
                     parents = {one.project.id: one.project.parent for one in reports.tree(self._shell.scheduler.state)}
                     return await asyncio.to_thread(usage_table.write_table, self._ledger, asked, parents)
@@ -85,6 +85,14 @@ class PageAnswers:
                 waiting += at.children.values()
 
         return tuple(walk()), account.guaranteed
+
+    def _past(self, asked: page.AskPast) -> page.PastCells:
+        """Read the ledger; blocks while it reads."""
+        return page.PastCells(
+            cells=tuple(map(reports.ended, self._ledger.rows_of_user(asked.user, asked.limit))),
+            slot_word=self._agents.slot_word,
+            week_wait_ms=self._ledger.median_wait_ms(asked.user, self._now_ms() - 7 * DAY_MS),
+        )
 
     def _use(self, asked: page.AskUse, inside: tuple[ProjectId, ...], guaranteed_milli: int) -> page.UseReport:
         """Read the ledger; blocks while it reads."""

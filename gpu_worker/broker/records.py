@@ -68,6 +68,8 @@ class CellRecord(LeaseHolder, frozen=True, kw_only=True):
     charged_milli: int | None = None  #: thousandths of a slot that it was charged, at its price. None: as it held
     runs: int = 1  #: how many short cells it is, one after the other (`short_cells`); `cell` names the first
     marks: str | None = None  #: what is remembered of the others
+    #: In line, before its slots were granted; 0 where its session had them already. None is not known.
+    waited_ms: int | None = None
 
     @property
     def charged(self) -> int:

@@ -276,6 +276,7 @@ class SchedulerShell:
         now_ms = self._now_ms()
         prices = self.scheduler.settings.prices
         record = translate.record(message, node, now_ms - ended_ago_ms, prices)
+        record = active.with_wait(record) if (active := self.active_leases.get(message.lease)) is not None else record
         told = self._metering.end_cell(record, ended_ago_ms, now_ms)
         refunded = self._metering.take_refunded()
         if told is None:
@@ -364,6 +365,7 @@ class SchedulerShell:
         if pending is not None:
             self.teller.note_granted(pending)
             self._note_wait(pending)
+            pending.granted_ms = self._now_ms()
         node = self.nodes.get(action.agent)
         if node is None:
             return  # it was lost in this instant; the scheduler hears of it next

@@ -57,6 +57,7 @@ cells = Table(
     Column("charged_milli", Integer, comment="the same at the price of the GPUs; NULL: as milli"),
     Column("runs", Integer, nullable=False, server_default="1", comment="how many short cells it is"),
     Column("marks", Text, comment="eight letters of each of them but the first; NULL where it is one"),
+    Column("waited_ms", BigInteger, comment="in line, before its slots were granted; NULL: not known"),
     Index("cells_by_user", "user", "ended_at_ms"),
     Index("cells_by_end", "ended_at_ms"),
 )

@@ -178,6 +178,9 @@ def test_what_a_background_cell_needs_to_come_back_is_there_to_copy(played: tupl
         expect(card).to_contain_text("%gpu attach c-")
         expect(mine.or_(card).first).to_be_visible()
         expect(page.locator("#app")).to_contain_text("The GPU was idle 98% of the time")
+        last = page.get_by_role("region", name="Last cells").first
+        expect(last).to_contain_text("Half of your cells of the last 7 days waited for 3 min or less.")
+        expect(last.get_by_role("columnheader", name="Waited")).to_be_visible()
 
 
 def test_a_lead_holds_and_releases_a_members_request_on_the_page(played: tuple[Hub, PlayedPool]) -> None:

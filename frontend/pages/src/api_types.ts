@@ -115,6 +115,7 @@ export interface CellReceipt {
   mean_utilization: number | null;
   charged_ms: number | null;
   runs: number;
+  waited_ms: number | null;
   advice: string;
 }
 
@@ -398,6 +399,7 @@ export interface ReceiptsAsked {
 export interface ReceiptsView {
   slot_word: string;
   receipts: CellReceipt[];
+  week_wait_ms: number | null;
 }
 
 export interface RunningShown {

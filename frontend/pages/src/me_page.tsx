@@ -57,6 +57,9 @@ export function MePage() {
       <MyRequests projects={view.own_projects} word={word} />
       <Section title="Last cells" note="What each cost, and what would serve better next time.">
         <Trouble sentence={receipts.problem} onRetry={receipts.refresh} />
+        {receipts.data && receipts.data.week_wait_ms !== null && (
+          <p>Half of your cells of the last 7 days waited for {receipts.data.week_wait_ms < 1000 ? "less than a second" : `${showDuration(receipts.data.week_wait_ms)} or less`}.</p>
+        )}
         {receipts.data && <Receipts view={receipts.data} />}
       </Section>
     </>
@@ -165,7 +168,7 @@ function Receipts({ view }: { view: ReceiptsView }) {
   const isMeasured = view.receipts.some((one) => one.mean_utilization !== null || one.peak_memory_bytes !== null);
   const number = (name: string) => ({ name, isNumber: true });
   return (
-    <Table label="Last cells" columns={["Ended", "Cell", "How", number("Ran"), number(`${view.slot_word} time`), number("Borrowed"), number("Returned"), ...(isMeasured ? [number("Busy"), number("Peak")] : []), "Where"]}>
+    <Table label="Last cells" columns={["Ended", "Cell", "How", number("Waited"), number("Ran"), number(`${view.slot_word} time`), number("Borrowed"), number("Returned"), ...(isMeasured ? [number("Busy"), number("Peak")] : []), "Where"]}>
       {view.receipts.map((one) => <Receipt key={`${one.cell}-${one.ended_at_ms}`} one={one} isMeasured={isMeasured} />)}
     </Table>
   );
@@ -179,6 +182,7 @@ function Receipt({ one, isMeasured }: { one: CellReceipt; isMeasured: boolean })
         <td>{showTime(one.ended_at_ms)}</td>
         <td>{one.label || <code title={one.cell}>{one.cell.slice(0, 10)}</code>}{one.runs > 1 && <span class="note"> {one.runs} short cells</span>}</td>
         <td>{one.ended}</td>
+        <td class="number">{one.waited_ms === null ? "—" : showAge(one.waited_ms)}</td>
         <td class="number">{showDuration(one.ran_ms)}</td>
         <td class="number">{showDuration(cost)}</td>
         <td class="number">{one.borrowed_ms ? showDuration(one.borrowed_ms * one.slots) : "—"}</td>
@@ -187,7 +191,7 @@ function Receipt({ one, isMeasured }: { one: CellReceipt; isMeasured: boolean })
         {isMeasured && <td class="number">{one.peak_memory_bytes === null ? "—" : showSize(one.peak_memory_bytes)}</td>}
         <td>{one.node}</td>
       </tr>
-      {one.advice && <tr class="advice"><td colSpan={isMeasured ? 10 : 8}><span>{one.advice}</span></td></tr>}
+      {one.advice && <tr class="advice"><td colSpan={isMeasured ? 11 : 9}><span>{one.advice}</span></td></tr>}
     </>
   );
 }
