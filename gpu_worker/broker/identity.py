@@ -114,7 +114,7 @@ class _UserModel(msgspec.Struct, frozen=True):
     """What the hub says of a user, as far as the pool wants to know it."""
 
     name: str = ""
-    groups: tuple[str, ...] = ()
+    groups: tuple[str, ...] | None = None  #: None where the token may not read them
     admin: bool = False
 
 
@@ -326,7 +326,7 @@ class Identity:
             )
         # The hub shows groups only to tokens that may read them; the service's own may.
         full = self._get(_path_of(name), self._hub.token, _UserModel) or model
-        groups = tuple(sorted(full.groups))
+        groups = tuple(sorted(full.groups or model.groups or ()))
         # Of the token and not of its user: what runs in an admin's notebook server is not always the admin's own code.
         is_hub_admin = full.admin
         is_admin = may_manage(scopes, is_hub_admin=is_hub_admin)
@@ -344,7 +344,7 @@ class Identity:
         assert self._hub is not None
         model = self._get(_path_of(user), self._hub.token, _UserModel)
         if model is not None:
-            return Person(user=user, groups=tuple(sorted(model.groups)))
+            return None if model.groups is None else Person(user=user, groups=tuple(sorted(model.groups)))
         own = self._get("/user", self._hub.token, _TokenModel)
         if own is None or READ_USERS_SCOPE not in own.scopes:
             return None  # a hub that shows its users to this service not at all, or some of them

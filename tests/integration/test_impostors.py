@@ -11,6 +11,7 @@ import zmq
 
 from bulletin.wire import channel, keys
 from tests.integration.conftest import Notebook, PoolProcess, until
+from tests.processes import has_ended
 
 
 class Impostor:
@@ -79,7 +80,7 @@ def gone(pool: PoolProcess, part: str) -> Iterator[str]:
     keeper.suspend()
     try:
         process.send_signal(signal.SIGKILL)
-        until(lambda: process.status() == psutil.STATUS_ZOMBIE, "it to end")
+        until(lambda: has_ended(process), "it to end")
         yield address
     finally:
         keeper.resume()

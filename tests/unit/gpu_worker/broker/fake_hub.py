@@ -59,7 +59,9 @@ class FakeHub(ThreadingHTTPServer):
         return (200, self._full_model(name)) if token == "service" else (403, {})
 
     def _full_model(self, name: str) -> dict[str, object]:
-        return {"name": name, "groups": self.groups.get(name, []), "admin": name in self.admins}
+        groups = {"groups": self.groups.get(name, [])}
+        shown = groups if "read:users:groups" in self.users["service"]["scopes"] else {}
+        return {"name": name, "admin": name in self.admins, **shown}
 
 
 class Answer(BaseHTTPRequestHandler):

@@ -90,3 +90,10 @@ def test_who_had_no_group_and_comes_into_one_still_has_what_they_asked_for(pool:
     hub.groups["zoe"] = ["maths"]
     review(pool, hub)
     assert seen(pool) == [("open", "")]
+
+
+def test_a_hub_that_does_not_show_who_is_in_which_group_takes_back_nothing(pool: BrokerParts, hub: FakeHub) -> None:
+    pool.ask(ANN, MORE)
+    hub.users["service"]["scopes"] = ["read:users:name"]
+    review(pool, hub)
+    assert seen(pool) == [("open", "")]
