@@ -12,10 +12,8 @@ from bulletin.units import HOUR_MS
 from gpu_worker.broker.records import CreditRecord
 from gpu_worker.broker.tables import cells, credit_entries
 from gpu_worker.broker.usage import Usage
+from gpu_worker.csv_fields import defuse
 from gpu_worker.scheduler.events import PastCredits
-
-#: What spreadsheets run when a field begins with it: whoever names a cell must not run things where it is read.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 _SLOTS = {"gpu": "GPU", "cpu": "CPU slot"}
 #: The columns of an export of cells, in their order.
@@ -93,7 +91,7 @@ def _printable(text: str) -> str:
 
 def _field(value: object) -> object:
     if isinstance(value, str):
-        return f"'{value}" if value.startswith(_FORMULA) or value.lstrip().startswith(_FORMULA) else value
+        return defuse(value)
     return "" if value is None else value
 
 

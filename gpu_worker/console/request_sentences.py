@@ -8,6 +8,7 @@ from bulletin.units import show_duration
 from bulletin.wire.messages.allowance_requests import AllowanceReport, AllowanceRow
 from gpu_worker.console.layout import Blocks, line
 from gpu_worker.console.report_tables import show_count
+from gpu_worker.csv_fields import defuse
 
 #: The columns of `--csv`.
 _COLUMNS = (
@@ -26,7 +27,7 @@ def as_csv(report: AllowanceReport) -> str:
             row.id, _utc(row.asked_at_ms), row.user, row.project, row.walltime_ms, row.gpus, row.for_ms, row.why,
             row.state, row.by, row.sentence, _utc(row.until_at_ms), "yes" if row.is_exclusive else "",
         )  # fmt: skip
-        writer.writerow(["" if cell is None else _harmless(str(cell)) for cell in cells])
+        writer.writerow(["" if cell is None else defuse(str(cell)) for cell in cells])
     return text.getvalue()
 
 
@@ -71,7 +72,3 @@ def _standing(row: AllowanceRow, slot_word: str) -> str:
 
 def _utc(at_ms: int | None) -> str:
     return "" if at_ms is None else datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _harmless(text: str) -> str:
-    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
