@@ -20,6 +20,8 @@ MESSAGE_LIMIT = 4 * 2**20
 #: One blob. Outputs (a figure, a table) are the largest single blobs; state is cut into chunks.
 BLOB_LIMIT = 64 * 2**20
 BLOB_COUNT_LIMIT = 4096
+#: What decoding raises of bytes from elsewhere, whatever they are: also of texts that are not UTF-8, nested too deep.
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 _encoder = msgspec.msgpack.Encoder()
 Union = TypeVar("Union")
@@ -60,6 +62,6 @@ class Unpacker(Generic[Union]):
                 raise MalformedMessage(f"a blob of {len(blob)} bytes, at most {BLOB_LIMIT} allowed")
         try:
             message = self._decoder.decode(frames[1])
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        except UNREADABLE as error:
             raise MalformedMessage(str(error)[:200]) from None
         return message, list(frames[2:])

@@ -30,6 +30,7 @@ from bulletin.hub_scopes import (
 )
 from bulletin.ids import ProjectId, UserName
 from bulletin.units import HOUR_MS
+from bulletin.wire.frames import UNREADABLE
 from gpu_worker.broker.seen_groups import readable
 from gpu_worker.scheduler.policy.projects import DEFAULT_PROJECT
 
@@ -374,7 +375,7 @@ class Identity:
             raise HubSilent(
                 f"The hub could not say who you are (it answered {error.code}). Try again in a moment."
             ) from None
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        except UNREADABLE:
             raise HubSilent("The hub's answer to who you are could not be read. Try again in a moment.") from None
         except (OSError, ValueError, http.client.HTTPException):
             raise HubAway(_AWAY) from None

@@ -153,7 +153,7 @@ class SchedulerShell:
     async def submit(self, request: RequestId, pending: PendingRequest) -> None:
         """Take a request in. The same one again changes nothing, and is answered again."""
         pending = self.pending_requests.setdefault(request, pending)
-        pending.told = None  # whatever it was told may have been lost
+        pending.told, pending.announced = None, ""  # whatever it was told may have been lost
         lease = LeaseId(f"l-{keys.make_id()}")
         person = pending.person
         await self.step(

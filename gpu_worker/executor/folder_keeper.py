@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from bulletin.wire.frames import UNREADABLE
 from gpu_worker.executor.folder_mirror import FolderMirror
 from gpu_worker.executor.folder_orders import MOST_SENTENCES, PACKET_BYTES, Done, Order, encode_done
 from gpu_worker.executor.folder_requests import FolderRequests, FolderUnreachable
@@ -55,7 +56,7 @@ class FolderKeeper:
                     return
                 try:
                     order = msgspec.msgpack.decode(packet, type=Order)
-                except msgspec.MsgspecError:  # a cell has written to it: nobody waits for an answer
+                except UNREADABLE:  # a cell has written to it: nobody waits for an answer
                     continue
                 try:
                     done = self._obey(order)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from bulletin.errors import MalformedMessage
-from bulletin.wire.frames import Blob
+from bulletin.wire.frames import UNREADABLE, Blob
 from bulletin.wire.messages import FetchFile, FileVersion, FolderEntry, FolderReply, ListFolder
 from gpu_worker.executor.folder_mirror import FolderMirror, MirroredFile
 from gpu_worker.executor.folder_requests import PART_BYTES, FolderRequests, FolderUnreachable, Job
@@ -103,7 +103,7 @@ def read_listing(blobs: Sequence[Blob]) -> list[FolderEntry]:
     """Read what is in the notebook's folder. Raises MalformedMessage where it is no list of what is inside one."""
     try:
         entries = msgspec.msgpack.decode(b"".join(map(bytes, blobs)), type=list[FolderEntry])
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         raise MalformedMessage(str(error)) from None
     for entry in entries:
         if "\0" in entry.path + entry.target or not {"", ".", ".."}.isdisjoint(entry.path.split("/")):

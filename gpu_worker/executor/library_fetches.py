@@ -11,7 +11,7 @@ import msgspec
 
 from bulletin.libraries import platform
 from bulletin.units import show_size
-from bulletin.wire.frames import Blob
+from bulletin.wire.frames import UNREADABLE, Blob
 from bulletin.wire.messages import FetchLibrary, FindLibrary, FolderReply, Library, LibraryFile
 from gpu_worker.executor.folder_requests import PART_BYTES, FolderRequests, FolderUnreachable, Job
 
@@ -99,7 +99,7 @@ class LibraryFetches:
                 raise OSError(reply.problem)
             try:
                 found.extend(msgspec.msgpack.decode(b"".join(map(bytes, blobs)), type=list[Library]))
-            except msgspec.MsgspecError as error:
+            except UNREADABLE as error:
                 raise OSError(f"the notebook's list of libraries is none: {error}") from None
             return ()
 

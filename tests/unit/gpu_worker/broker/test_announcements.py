@@ -28,6 +28,8 @@ def test_who_waits_is_told_once_and_who_comes_later_is_told_too(broker: BrokerPa
     broker.submit(ANN, "cell-a")
     broker.ask(ADMIN, DOWN)
     assert [tell(broker), tell(broker), tell(broker)] == [[SAID], [], []]
+    broker.submit(ANN, "cell-a")
+    assert tell(broker) == [SAID], "a link that was cut may have lost it"
     broker.submit(EVE, "cell-e2")
     assert [tell(broker), tell(broker)] == [[SAID], []]
 

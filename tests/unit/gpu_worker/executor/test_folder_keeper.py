@@ -80,8 +80,10 @@ def listing(*entries: Any) -> bytes:
         listing(["/tmp/evil", *ENTRY[1:]]),
         listing(["notes.txt", "file", {"size": 2**64 - 1, "mtime_ns": 2**64 - 1}, 0o644, "", ""]),
         listing(["a", "link", {"size": 0, "mtime_ns": 0}, 0o777, "to\0", ""]),
+        b"\x91\x96\xa1\xff",
+        b"\x91" * 100_000,
     ],
-    ids=range(8),
+    ids=range(10),
 )
 def test_a_list_that_is_none_is_told_and_the_next_one_is_taken(around: Around, tmp_path: Path, bad: bytes) -> None:
     assert "The folder cannot be read in the notebook: its list is none" in around.bring(bad)
@@ -90,8 +92,9 @@ def test_a_list_that_is_none_is_told_and_the_next_one_is_taken(around: Around, t
     assert (tmp_path / "0" / "course" / "notes.txt").exists()
 
 
-def test_an_order_that_is_none_is_passed_over(around: Around, tmp_path: Path) -> None:
-    around.orders.send(b"\xc1 what a cell wrote")
+@pytest.mark.parametrize("bad", [b"\xc1 what a cell wrote", b"\x81\xa4what\xa1\xff", b"\x91" * 100_000], ids=range(3))
+def test_an_order_that_is_none_is_passed_over(around: Around, tmp_path: Path, bad: bytes) -> None:
+    around.orders.send(bad)
     assert around.bring(listing(ENTRY)).strip() == ""
     assert (tmp_path / "0" / "course" / "notes.txt").exists()
 
