@@ -143,9 +143,12 @@ def test_the_page_is_live_and_keeps_where_the_reader_is(played: tuple[Hub, Playe
         open_page(hub, page, "now")
         table = page.get_by_role("region", name="Who waits")
         table.focus()
-        expect(page.get_by_role("status")).to_contain_text("3 waiting")
+        status = page.get_by_role("status")
+        expect(status).to_contain_text("waiting")
+        found = re.search(r"(\d+) waiting", status.inner_text())
+        assert found is not None
         pool.ask("vic", "another", 4)
-        expect(page.get_by_role("status")).to_contain_text("4 waiting")
+        expect(status).to_contain_text(f"{int(found[1]) + 1} waiting")
         expect(table).to_be_focused()
 
 
