@@ -39,10 +39,15 @@ class AgentAdmission:
         name = self.name_of(key)
         return bool(name) and name not in self._registry.expected
 
-    def added_ms(self, route: bytes) -> int | None:
-        """Return since when the node of this connection is one, in ms since 1970; None for the pool's own agent."""
-        key = self.key_of(route)
-        return None if key is None else self._registry.added_ms(key)
+    def since_ms(self, key: str | None, now_ms: int) -> int | None:
+        """Return since when who has this key is a node, in ms since 1970; None for the pool's own agent.
+
+        A key of nobody's, and of a connection that is gone, is one since now.
+        """
+        name = None if key is None else self.name_of(key)
+        if key is None or name is None:
+            return now_ms
+        return None if name == _OWN else self._registry.added_ms(key)
 
     @property
     def expected_nodes(self) -> tuple[str, ...]:
