@@ -115,7 +115,7 @@ async def run(
         async with asyncio.timeout(patience_s):
             await asyncio.shield(conversation.has_ended)
     except TimeoutError:
-        return Said(124, "", f"{words[0]} did not end within {patience_s:.0f} s")
+        return Said(124, conversation.text(1), f"{words[0]} did not end within {patience_s:.0f} s")
     else:
         await asyncio.wait([conversation.is_read], timeout=_REST_S)
         status = transport.get_returncode()

@@ -44,8 +44,8 @@ def test_a_program_has_ended_though_what_it_started_holds_its_output_open() -> N
 
 def test_a_program_that_hangs_is_ended_in_time_with_what_it_waits_for() -> None:
     name = f"hangs-{os.getpid()}"
-    said = shell(f"({_GOES_ON.format(name=name)}); echo never", patience_s=0.5)
-    assert said.status == 124
+    said = shell(f"echo job; ({_GOES_ON.format(name=name)}); echo never", patience_s=0.5)
+    assert (said.status, said.output) == (124, "job\n")
     assert "did not end within" in said.problem
     assert psutil.wait_procs(named(name), 10)[1] == []
 
