@@ -123,3 +123,20 @@ def test_a_node_that_names_many_slots_has_no_cell_charged_for_more_than_it_has(
     broker.writer.close()
     [row] = broker.ledger.rows_of_user(UserName("ann"), 10)
     assert (row["gpus"], row["charged_milli"]) == (2, 2000)
+
+
+@pytest.mark.parametrize("claimed_ms", [2 * HOUR_MS, 10**17])
+def test_a_broker_whose_clock_was_wrong_when_it_began_cuts_no_cell_of_a_node_that_is_newer(
+    broker: BrokerParts, tmp_path: Path, claimed_ms: int
+) -> None:
+    """It began in the past, before the host had the time; the node was registered by a command that had it."""
+    broker.now_ms = NOW_MS
+    registry = NodeRegistry(tmp_path)
+    registry.add("n1", "its key", NOW_MS + 1000 * HOUR_MS, replaces=False)
+    broker.admit(AgentAdmission("secret", registry, lambda _: "its key", lambda _: None))
+    broker.report("n1", msgspec.structs.replace(broker.registration(slots=2), agent="n1"))
+    broker.now_ms += 2 * HOUR_MS
+    broker.report("n1", msgspec.structs.replace(done(claimed_ms), ended_ago_ms=0))
+    broker.writer.close()
+    [row] = broker.ledger.rows_of_user(UserName("ann"), 10)
+    assert 2 * HOUR_MS <= row["held_ms"] <= 2 * HOUR_MS + MINUTE_MS
