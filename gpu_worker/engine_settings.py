@@ -182,13 +182,15 @@ class CommandAgents(Configurable):
         Unicode(),
         help="The command that starts an agent and returns once that is under way: `bulletin agent` with a folder that "
         "has, as node.json, what $BULLETIN_NODE_FILE names, and with --config=$BULLETIN_AGENT_CONFIG. The node's name "
-        "is $BULLETIN_NODE. The last line that it prints is what the other commands find it by ($BULLETIN_JOB). "
+        "is $BULLETIN_NODE. The last line that it prints is what the other commands find it by ($BULLETIN_JOB); the "
+        "node's name, if it prints none. "
         'Example: ["/etc/bulletin/start-agent"]',
     ).tag(config=True)
     stop = List(
         Unicode(),
         help="The command that ends the agent $BULLETIN_JOB of the node $BULLETIN_NODE, best by SIGTERM; one that is "
-        'gone already is right. Example: ["/etc/bulletin/stop-agent"]',
+        "gone already is right. It runs after a start that failed, or took too long, too: $BULLETIN_JOB is then the "
+        'last line that was printed, or the name of the node. Example: ["/etc/bulletin/stop-agent"]',
     ).tag(config=True)
     look = List(
         Unicode(),

@@ -8,7 +8,7 @@ import contextlib
 import fcntl
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import structlog
@@ -66,6 +66,12 @@ class NodeRegistry:
         """The nodes that are registered now."""
         self._follow()
         return tuple(self._names.values())
+
+    @property
+    def public_keys(self) -> Collection[str]:
+        """The keys of those that are registered now."""
+        self._follow()
+        return self._names.keys()
 
     @property
     def expected(self) -> tuple[str, ...]:

@@ -33,6 +33,8 @@ from bulletin_spawner.service.api_problems import refused
 Answer = TypeVar("Answer", Picture, MetricsReport)
 Asked = TypeVar("Asked")
 _ANSWER_S = 3.0
+#: So long a link waits that asks for sums over the ledger, which has millions of cells after years.
+SUMS_S = 300.0
 #: Many pages ask; the broker is asked this often at most.
 _FRESH_S = 0.5
 
@@ -40,9 +42,9 @@ _FRESH_S = 0.5
 class BrokerClient:
     """The link to the broker: connects on the first question, and again after a failure."""
 
-    def __init__(self, folder: Path, own_token: str) -> None:
-        """Take the pool's folder, and the service's token to the hub's API."""
-        self._folder, self._own_token = folder, own_token
+    def __init__(self, folder: Path, own_token: str, patience_s: float = _ANSWER_S) -> None:
+        """Take the pool's folder, the service's token to the hub's API, and for how long an answer is waited for."""
+        self._folder, self._own_token, self._patience_s = folder, own_token, patience_s
         self._unpacker: Unpacker[ToClient] = Unpacker(ToClient)
         self._context = zmq.asyncio.Context()
         self._socket: zmq.asyncio.Socket | None = None
@@ -106,9 +108,10 @@ class BrokerClient:
     async def _exchange(self, question: FromClient) -> ToClient:
         """Ask over the link, which is made where there is none, or where the broker was restarted. Raises NoPool."""
         try:
-            async with asyncio.timeout(_ANSWER_S):
-                if self._socket is None:
+            if self._socket is None or self._patience_s > _ANSWER_S:  # whether it is there is known soon
+                async with asyncio.timeout(_ANSWER_S):
                     await self._introduce()
+            async with asyncio.timeout(self._patience_s):
                 message = await self._ask(question)
                 if isinstance(message, Unknown):  # a broker that was restarted
                     await self._introduce()

@@ -60,10 +60,13 @@ class _FreshAnswers:
 
 
 class PoolSource:
-    """The pool, for the pages: two links to the broker, as asking nodes for cells takes as long as the slowest."""
+    """The pool, for the pages, by three links to the broker: nobody waits for what others ask that takes long.
 
-    def __init__(self, broker: PageBroker, finder: PageBroker) -> None:
-        self._broker, self._finder = broker, finder
+    Asking nodes for cells takes as long as the slowest; summing the ledger up, minutes.
+    """
+
+    def __init__(self, broker: PageBroker, finder: PageBroker, sums: PageBroker) -> None:
+        self._broker, self._finder, self._sums = broker, finder, sums
         self._pool, self._past = _FreshAnswers(POOL_FRESH_S), _FreshAnswers(_PAST_FRESH_S)
         self._use, self._cells = _FreshAnswers(_USE_FRESH_S), _FreshAnswers(_CELLS_FRESH_S)
 
@@ -86,8 +89,8 @@ class PoolSource:
         return use
 
     async def fetch_usage(self, question: page.AskUsage) -> page.UsageTable:
-        """Ask who used how much, over the link whose answers may take long."""
-        table: page.UsageTable = await self._use.fetch(question, lambda: self._finder.ask(question, page.UsageTable))
+        """Ask who used how much, over a link that waits for minutes: all of the ledger may be read."""
+        table: page.UsageTable = await self._use.fetch(question, lambda: self._sums.ask(question, page.UsageTable))
         return table
 
     async def fetch_cells(self, user: UserName) -> Found:

@@ -69,10 +69,14 @@ def make_app(
     settings: ServiceSettings,
     broker: BrokerClient,
     finder: BrokerClient | None = None,
+    sums: BrokerClient | None = None,
     endpoints: Sequence[Endpoint] = ALL_ENDPOINTS,
 ) -> web.Application:
-    """Make the tornado application; the caller listens. `finder` is a link of its own for what nodes are asked."""
-    built, pool = find_built(_HERE / "static"), PoolSource(broker, finder or broker)
+    """Make the tornado application; the caller listens.
+
+    `finder` is a link of its own for what nodes are asked, and `sums` one for what takes the ledger minutes.
+    """
+    built, pool = find_built(_HERE / "static"), PoolSource(broker, finder or broker, sums or broker)
     return web.Application(
         [
             *(

@@ -19,6 +19,8 @@ class AgentAdmission:
         """Take what the pool's own agent knows, and what ends a connection."""
         self._secret, self._registry = agent_secret, registry
         self.key_of, self.end = key_of, end
+        #: When each node that is registered was first heard of, by this broker's clock.
+        self._first_heard_ms: dict[str, int] = {}
         self._own_key = keys.agent_keys(agent_secret).public
 
     def is_admitted(self, key: str) -> bool:
@@ -39,10 +41,23 @@ class AgentAdmission:
         name = self.name_of(key)
         return bool(name) and name not in self._registry.expected
 
-    def added_ms(self, route: bytes) -> int | None:
-        """Return since when the node of this connection is one, in ms since 1970; None for the pool's own agent."""
-        key = self.key_of(route)
-        return None if key is None else self._registry.added_ms(key)
+    def since_ms(self, key: str | None, now_ms: int) -> int | None:
+        """Return since when who has this key is a node, in ms since 1970; None for the pool's own agent.
+
+        A key of nobody's, and of a connection that is gone, is one since now. One that was registered later than this
+        broker heard of it first, as its clock has it, which was wrong when it began, is one since then.
+        """
+        name = None if key is None else self.name_of(key)
+        if key is None or name is None:
+            return now_ms
+        if name == _OWN:
+            return None
+        if key not in self._first_heard_ms:
+            known = self._registry.public_keys
+            self._first_heard_ms = {one: at for one, at in self._first_heard_ms.items() if one in known}
+            self._first_heard_ms[key] = now_ms
+        first_ms, added_ms = self._first_heard_ms[key], self._registry.added_ms(key)
+        return first_ms if added_ms is None else min(first_ms, added_ms)
 
     @property
     def expected_nodes(self) -> tuple[str, ...]:

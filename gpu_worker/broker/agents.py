@@ -112,12 +112,15 @@ class Agents:
 
     async def take(self, route: bytes, message: wire.FromAgent) -> None:
         """Take in one message of an agent, and answer where one is due."""
-        message = limit_claims(message, longest_ms(self._now_ms(), self._admission.added_ms(route)))
+        agent_id = self._by_route.get(route)
+        agent = None if agent_id is None else self.known[agent_id]
+        # Of a connection that has ended since nobody knows the key but who kept it: what it said comes all the same.
+        key = self._admission.key_of(route) if isinstance(message, wire.Register) or agent is None else agent.key
+        now_ms = self._now_ms()
+        message = limit_claims(message, longest_ms(now_ms, self._admission.since_ms(key, now_ms)))
         if isinstance(message, wire.Register):
             await self._register(route, message)
             return
-        agent_id = self._by_route.get(route)
-        agent = None if agent_id is None else self.known[agent_id]
         if agent_id is None or agent is None or self._admission.name_of(agent.key) is None:
             await self._send(route, wire.Unknown())
             return

@@ -18,6 +18,10 @@ from gpu_worker.broker.scheduler_shell import SchedulerShell
 
 Answer = Callable[[Person, console.FromConsole], Awaitable[console.Report | Demand | OwnReport | wire.Refusal]]
 _NOT_THE_PAGE = "Only the hub's own page asks so. People ask as themselves: bulletin queue, bulletin projects."
+_SUMS_ALREADY = (
+    "The pool is summing up who used how much already, for you or another admin, and does one such sum at a time: in a "
+    "large ledger it takes minutes. Ask again then, or for fewer days; `bulletin usage --csv` does not wait for it."
+)
 
 
 class PageAnswers:
@@ -37,6 +41,7 @@ class PageAnswers:
         """Take `answer`, which decides what a person may."""
         self._shell, self._agents, self._ledger, self._answer_person = shell, agents, ledger, answer
         self._now_ms, self._started_ms, self._serves_hub = now_ms, started_ms, serves_hub
+        self._summing: asyncio.Future[page.UsageTable] | None = None
 
     async def answer(
         self, person: Person, asked: page.FromPage
@@ -53,12 +58,21 @@ class PageAnswers:
                 case page.AskPast():
                     return await asyncio.to_thread(self._past, asked)
                 case page.AskUsage():
-                    parents = {one.project.id: one.project.parent for one in reports.tree(self._shell.scheduler.state)}
-                    return await asyncio.to_thread(usage_table.write_table, self._ledger, asked, parents)
+                    return await self._usage(asked)
                 case page.AskUse():
                     return await asyncio.to_thread(self._use, asked, *self._inside(asked.project))
         except LedgerAway as error:
             return wire.Refusal(code=RefusalCode.LEDGER_AWAY, sentence=str(error))
+
+    async def _usage(self, asked: page.AskUsage) -> page.UsageTable | wire.Refusal:
+        """Sum up in a thread, of which there are few, and the ledger is written in one: no second one goes on by it."""
+        if self._summing is not None and not self._summing.done():
+            return wire.Refusal(code=RefusalCode.TOO_FAST, sentence=_SUMS_ALREADY)
+        parents = {one.project.id: one.project.parent for one in reports.tree(self._shell.scheduler.state)}
+        summing = asyncio.to_thread(usage_table.write_table, self._ledger, asked, parents)
+        self._summing = asyncio.ensure_future(summing)
+        self._summing.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be left to hear
+        return await asyncio.shield(self._summing)  # who asked may be gone before its thread has ended
 
     async def _pool(self, person: Person) -> page.PoolReport:
         boosts = await self._answer_person(person, console.AskBoosts())

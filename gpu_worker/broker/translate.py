@@ -157,14 +157,15 @@ def cancelled(request: RequestId, sentence: str, code: RefusalCode = RefusalCode
 def record(message: wire.CellDone, node: wire.Register, ended_at_ms: int, prices: Sequence[Price]) -> CellRecord:
     """Record a cell that ended then, by the broker's clock, by its agent's word. The ledger counts attempts.
 
-    It is charged by these prices, unless somebody knows what was agreed.
+    It is charged by these prices, unless somebody knows what was agreed. However many slots its agent names, it had no
+    more than the node has; one that the node does not have (any more) counts as a whole GPU.
     """
     usage = message.usage
-    slots = [_slot(offer) for offer in node.slots if offer.slot in message.slots]
-    unknown_milli = GPU_MILLI * (len(message.slots) - len(slots))
-    kinds = {offer.slot: offer.kind for offer in node.slots}
-    milli = {offer.slot: offer.milli for offer in node.slots}
-    on_gpu = any(kinds.get(slot) in ("gpu", "mig") for slot in message.slots)
+    offers = {offer.slot: offer for offer in node.slots}
+    had = tuple(sorted(dict.fromkeys(message.slots), key=lambda slot: slot not in offers))[: len(offers)]
+    known = [_slot(offers[slot]) for slot in had if slot in offers]
+    unknown_milli = GPU_MILLI * (len(had) - len(known))
+    on_gpu = any(slot.kind in ("gpu", "mig") for slot in known)
     return CellRecord(
         cell=message.cell,
         lease=message.lease,
@@ -173,11 +174,11 @@ def record(message: wire.CellDone, node: wire.Register, ended_at_ms: int, prices
         project=message.project,
         qos=message.qos,
         node=node.node,
-        slots=message.slots,
+        slots=had,
         kind="gpu" if on_gpu else "cpu",
-        milli=sum(milli.get(slot, GPU_MILLI) for slot in message.slots),
+        milli=unknown_milli + sum(slot.milli for slot in known),
         attempt=0,
-        gpus=len(message.slots) if on_gpu else 0,
+        gpus=len(had) if on_gpu else 0,
         started_at_ms=ended_at_ms - usage.held_ms,
         ended_at_ms=ended_at_ms,
         held_ms=usage.held_ms,
@@ -188,5 +189,5 @@ def record(message: wire.CellDone, node: wire.Register, ended_at_ms: int, prices
         bytes_sent=usage.bytes_sent,
         bytes_returned=usage.bytes_returned,
         label=printable(message.label),
-        charged_milli=unknown_milli + sum(price_of(slot, slot.milli, prices) for slot in slots),
+        charged_milli=unknown_milli + sum(price_of(slot, slot.milli, prices) for slot in known),
     )

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from unicodedata import category
 
 import structlog
 
@@ -12,8 +13,9 @@ from gpu_worker.engines.command_line import Said, run
 
 _IS_GONE = 1
 _GONE = "its command says that it is there no more"
-#: As long as what a command is told of a job may be.
-_LONGEST_JOB = 500
+#: Of what a variable of the environment may hold, 128 KiB with its name, what its name leaves and more.
+_LONGEST_JOB_BYTES = 100_000
+_MOST_LOGGED = 250
 
 
 class CommandJobs:
@@ -36,20 +38,24 @@ class CommandJobs:
         said = await run(self._settings.start, environ={"BULLETIN_NODE": ticket.node, **files})
         lines = said.output.split("\n")
         job = next((line.strip() for line in reversed(lines) if line.strip()), ticket.node)
+        is_usable = _is_usable(job)
+        if is_usable and not said.status:
+            return job
+        # What it asked for may be there, or on its way: nobody else would ever end it.
+        await self.stop({ticket.node: job if is_usable else ticket.node})
         if said.status:
             raise CannotStartAgent(f"the command that starts one failed: {said.problem}")
-        if len(job) > _LONGEST_JOB or not job.isprintable():
-            raise CannotStartAgent(
-                "the command that starts one printed as its last line what no agent is found by: "
-                f"{_LONGEST_JOB} letters or fewer, none that cannot be seen"
-            )
-        return job
+        raise CannotStartAgent(
+            "the command that starts one printed as its last line what no agent is found by: 100,000 bytes or fewer, "
+            "and no control characters but tabs"
+        )
 
     async def stop(self, jobs: Mapping[str, str]) -> None:
         """See AgentJobs."""
         for node, said in zip(jobs, await self._each(self._settings.stop, jobs), strict=True):
             if said.status:
-                self._log.warning("an agent could not be ended", node=node, job=jobs[node], problem=said.problem)
+                job = jobs[node][:_MOST_LOGGED]
+                self._log.warning("an agent could not be ended", node=node, job=job, problem=said.problem)
 
     async def look(self, jobs: Mapping[str, str]) -> Mapping[str, JobState]:
         """See AgentJobs."""
@@ -60,8 +66,14 @@ class CommandJobs:
 
     async def _each(self, words: Sequence[str], jobs: Mapping[str, str]) -> list[Said]:
         return await asyncio.gather(
-            *(run(words, environ={"BULLETIN_NODE": node, "BULLETIN_JOB": job}) for node, job in jobs.items())
+            *(run(words, environ={"BULLETIN_NODE": node, "BULLETIN_JOB": job or node}) for node, job in jobs.items())
         )
+
+
+def _is_usable(job: str) -> bool:
+    """Tell whether a command can be told of a job so, and a log can show it."""
+    is_short = len(job.encode()) <= _LONGEST_JOB_BYTES
+    return is_short and all(letter == "\t" or category(letter) not in ("Cc", "Zl", "Zp") for letter in job)
 
 
 def _read(said: Said) -> JobState:

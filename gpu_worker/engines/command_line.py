@@ -7,6 +7,7 @@ import signal
 from collections.abc import Mapping, Sequence
 
 import msgspec
+import structlog
 
 from gpu_worker.config import serves_hub
 from gpu_worker.harmless_environment import select_harmless
@@ -84,7 +85,8 @@ async def run(
     """Run a program to its end, with a script as its standard input. One that cannot be run has the status 127.
 
     It has ended when its own process has, whatever of it goes on in a session of its own and holds its output open.
-    One that has not in time (status 124), or whose caller is cancelled, is killed with its whole process group.
+    One that has not in time (status 124), or whose caller is cancelled, is killed with its whole process group, where
+    this user may.
     """
     loop = asyncio.get_running_loop()
     spawning = asyncio.ensure_future(
@@ -115,7 +117,7 @@ async def run(
         async with asyncio.timeout(patience_s):
             await asyncio.shield(conversation.has_ended)
     except TimeoutError:
-        return Said(124, "", f"{words[0]} did not end within {patience_s:.0f} s")
+        return Said(124, conversation.text(1), f"{words[0]} did not end within {patience_s:.0f} s")
     else:
         await asyncio.wait([conversation.is_read], timeout=_REST_S)
         status = transport.get_returncode()
@@ -126,9 +128,21 @@ async def run(
 
 
 async def _kill(transport: asyncio.SubprocessTransport, conversation: _Conversation) -> None:
-    """Kill a program that runs still, with its process group, and close what it printed to."""
-    if transport.get_returncode() is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(transport.get_pid(), signal.SIGKILL)
-        await asyncio.wait([conversation.has_ended], timeout=_REST_S)
-    transport.close()
+    """Kill a program that runs still, with its process group, and close what it printed to.
+
+    One that runs as another user, by sudo, is not this one's to kill: it goes on, and the log says so.
+    """
+    try:
+        if transport.get_returncode() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(transport.get_pid(), signal.SIGKILL)
+            await asyncio.wait([conversation.has_ended], timeout=_REST_S)
+    except OSError as error:
+        structlog.get_logger("engine").warning(
+            "a command that hangs could not be ended: it runs as another user",
+            pid=transport.get_pid(),
+            problem=str(error),
+        )
+    finally:
+        with contextlib.suppress(OSError):  # it kills what has not ended yet, too
+            transport.close()

@@ -50,7 +50,7 @@ class ScaledEngine:
         pool = await self._wait_for_broker()
         link = DemandLink(pool)
         for agent in self._files.read_agents():
-            self._log.info("found an agent of an earlier life", node=agent.node, job=agent.job)
+            self._log.info("found an agent of an earlier life", node=agent.node, job=agent.job[:_MOST_WORDS])
             self._fleet.agents[agent.node] = agent
         try:
             while True:
@@ -127,7 +127,7 @@ class ScaledEngine:
             self._fleet.note_failure(str(error), now_ms())
             self._files.remove(node)
             return False
-        self._log.info("an agent is started", node=node, job=self._fleet.agents[node].job)
+        self._log.info("an agent is started", node=node, job=self._fleet.agents[node].job[:_MOST_WORDS])
         self._next_look_ms = 0
         return True
 

@@ -12,24 +12,38 @@ from bulletin.codes import RefusalCode
 from bulletin.errors import NoPool
 from bulletin.ids import UserName
 from bulletin.wire import channel
+from bulletin.wire.clients import FromClient
 from bulletin.wire.frames import Unpacker, pack
 from bulletin.wire.keys import Connection, make_keys, write_private
-from bulletin.wire.messages import FromKernel, Hello, Look, Message, Picture, Refusal, Unknown, Welcome
-from bulletin_spawner.service.broker_client import BrokerClient
+from bulletin.wire.messages import Hello, Look, Message, Picture, Refusal, Unknown, Welcome
+from bulletin.wire.page_requests import AskUsage, UsageTable
+from bulletin_spawner.service.broker_client import SUMS_S, BrokerClient
 
 PICTURE = Picture(slots=(), waiting=(), recent=(), counters={}, uptime_ms=1, slot_word="GPU")
 WELCOME = Welcome(user=UserName("root"), version="0")
 
 
-def against(folder: Path, answers: list[Message], scenario: Callable[[BrokerClient], Awaitable[None]]) -> list[object]:
-    """Run a scenario against a broker that gives these answers in order; what it was asked."""
+def against(
+    folder: Path,
+    answers: list[Message],
+    scenario: Callable[[BrokerClient], Awaitable[None]],
+    *,
+    takes_s: float = 0.0,
+    patience_s: float = 3.0,
+) -> list[object]:
+    """Run a scenario against a broker that gives these answers in order, and takes so long for all but a Welcome.
+
+    What it was asked.
+    """
     asked: list[object] = []
 
     async def broker(socket: zmq.asyncio.Socket) -> None:
-        unpacker: Unpacker[FromKernel] = Unpacker(FromKernel)
+        unpacker: Unpacker[FromClient] = Unpacker(FromClient)
         for answer in answers:
             route, *frames = await socket.recv_multipart()
             asked.append(unpacker.unpack(frames)[0])
+            if not isinstance(answer, Welcome):
+                await asyncio.sleep(takes_s)  # the sums are long
             await socket.send_multipart([route, *pack(answer)])
 
     async def main() -> None:
@@ -41,7 +55,7 @@ def against(folder: Path, answers: list[Message], scenario: Callable[[BrokerClie
                 folder / "connection.json", Connection(address=address, public_key=keys.public, token="the token")
             )
             task = asyncio.create_task(broker(socket))
-            client = BrokerClient(folder, "the token of the service")
+            client = BrokerClient(folder, "the token of the service", patience_s)
             try:
                 await scenario(client)
                 await task
@@ -51,6 +65,15 @@ def against(folder: Path, answers: list[Message], scenario: Callable[[BrokerClie
 
     asyncio.run(main())
     return asked
+
+
+#: Longer than a page waits for what it shows.
+LONG_S = 3.5
+TABLE = UsageTable(csv="of,held_ms", has_more=False)
+
+
+async def sums(client: BrokerClient) -> None:
+    assert await client.ask(AskUsage(since_ms=0, until_ms=1), UsageTable) == TABLE
 
 
 async def looks(client: BrokerClient) -> None:
@@ -93,3 +116,17 @@ def test_without_a_pool_it_says_so(tmp_path: Path) -> None:
         client.close()
 
     asyncio.run(scenario())
+
+
+def test_a_sum_that_takes_the_ledger_longer_than_a_page_waits_comes(tmp_path: Path) -> None:
+    asked = against(tmp_path, [WELCOME, TABLE], sums, takes_s=LONG_S, patience_s=SUMS_S)
+    assert [type(message) for message in asked] == [Hello, AskUsage]
+
+
+def test_who_waits_for_minutes_hears_soon_that_the_pool_has_gone(tmp_path: Path) -> None:
+    async def scenario(client: BrokerClient) -> None:
+        await sums(client)
+        with pytest.raises(NoPool, match="does not answer"):
+            await asyncio.wait_for(sums(client), SUMS_S / 2)
+
+    against(tmp_path, [WELCOME, TABLE], scenario, patience_s=SUMS_S)

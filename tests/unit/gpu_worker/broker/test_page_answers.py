@@ -3,6 +3,7 @@
 import asyncio
 import csv
 import io
+import threading
 from typing import Any
 
 import pytest
@@ -24,8 +25,8 @@ LEAD = page.PageReader(user=UserName("liz"), groups=("physics",), leads=("school
 OTHER_LEAD = page.PageReader(user=UserName("max"), leads=("guests",))
 
 
-def ask(broker: BrokerParts, question: page.FromPage, person: Person = PAGE) -> Any:
-    answers = PageAnswers(
+def answers_of(broker: BrokerParts) -> PageAnswers:
+    return PageAnswers(
         broker.shell,
         broker.agents,
         broker.ledger,
@@ -34,7 +35,10 @@ def ask(broker: BrokerParts, question: page.FromPage, person: Person = PAGE) -> 
         started_ms=0,
         serves_hub=True,
     )
-    return asyncio.run(answers.answer(person, question))
+
+
+def ask(broker: BrokerParts, question: page.FromPage, person: Person = PAGE) -> Any:
+    return asyncio.run(answers_of(broker).answer(person, question))
 
 
 def on_behalf(broker: BrokerParts, reader: page.PageReader, question: Any) -> Any:
@@ -226,3 +230,40 @@ def test_a_spreadsheet_runs_nothing_of_what_people_call_their_cells_and_many_row
     monkeypatch.setattr(usage_table, "MOST_ROWS", 2)
     table = ask(broker, question)
     assert (table.has_more, len(list(csv.DictReader(io.StringIO(table.csv))))) == (True, 2)
+
+
+def test_of_sums_that_take_minutes_one_is_made_at_a_time_also_where_who_asked_has_gone(
+    broker: BrokerParts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question, write = page.AskUsage(since_ms=0, until_ms=HOUR_MS), usage_table.write_table
+    begun: list[object] = []
+    has_begun, may_end = threading.Event(), threading.Event()
+
+    def take_minutes(*asked: Any) -> page.UsageTable:
+        begun.append(asked)
+        has_begun.set()
+        may_end.wait()
+        return write(*asked)
+
+    async def scenario() -> None:
+        answers = answers_of(broker)
+        first = asyncio.create_task(answers.answer(PAGE, question))
+        try:
+            await asyncio.to_thread(has_begun.wait)
+            first.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await first
+            refused = await asyncio.wait_for(answers.answer(PAGE, question), 10)
+            assert isinstance(refused, wire.Refusal)
+            assert refused.code is RefusalCode.TOO_FAST
+            assert "one such sum at a time" in refused.sentence
+            assert isinstance(await answers.answer(PAGE, page.AskPast(user=UserName("ann"))), page.PastCells)
+            assert len(begun) == 1
+        finally:
+            may_end.set()
+        while isinstance(table := await answers.answer(PAGE, question), wire.Refusal):  # noqa: ASYNC110  a thread ends
+            await asyncio.sleep(0.01)
+        assert isinstance(table, page.UsageTable)
+
+    monkeypatch.setattr(usage_table, "write_table", take_minutes)
+    asyncio.run(scenario())

@@ -3,6 +3,8 @@
 import asyncio
 import os
 import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -13,6 +15,24 @@ from tests.integration.conftest import until
 
 #: Runs for longer than any test, under a name by which it is found.
 _GOES_ON = "exec -a {name} sleep 600"
+
+#: Starts a program as root, has other rights than it before it is to be killed, and goes on.
+_BECOMES_NOBODY = """
+import asyncio, os, sys
+from gpu_worker.engines.command_line import run
+
+async def main():
+    runs, words = sys.argv[1:]
+    asked = asyncio.create_task(run(["bash", "-c", f"touch {runs}; {words}"], patience_s=3.0))
+    while not os.path.exists(runs):
+        await asyncio.sleep(0.01)
+    os.setresuid(65534, 65534, 65534)
+    assert not asked.done()
+    said = await asked
+    print(said.status, said.problem + ", and the pool goes on")
+
+asyncio.run(main())
+"""
 
 
 def shell(words: str, patience_s: float = 60.0) -> Said:
@@ -44,10 +64,25 @@ def test_a_program_has_ended_though_what_it_started_holds_its_output_open() -> N
 
 def test_a_program_that_hangs_is_ended_in_time_with_what_it_waits_for() -> None:
     name = f"hangs-{os.getpid()}"
-    said = shell(f"({_GOES_ON.format(name=name)}); echo never", patience_s=0.5)
-    assert said.status == 124
+    said = shell(f"echo job; ({_GOES_ON.format(name=name)}); echo never", patience_s=0.5)
+    assert (said.status, said.output) == (124, "job\n")
     assert "did not end within" in said.problem
     assert psutil.wait_procs(named(name), 10)[1] == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to start what another user may not kill")
+def test_a_program_that_runs_as_another_user_and_hangs_ends_nothing_of_the_pool(tmp_path: Path) -> None:
+    name = f"sudo-{os.getpid()}"
+    pool = subprocess.run(
+        [sys.executable, "-c", _BECOMES_NOBODY, str(tmp_path / "runs"), _GOES_ON.format(name=name)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    (left,) = named(name)
+    left.kill()
+    assert pool.stdout.splitlines()[-1:] == ["124 bash did not end within 3 s, and the pool goes on"], pool.stderr
+    assert "a command that hangs could not be ended" in pool.stdout
 
 
 def test_who_asks_no_longer_waits_for_no_program() -> None:
