@@ -13,6 +13,7 @@ from typing import Any
 
 from bulletin.ids import ProjectId
 from gpu_worker.scheduler import actions as act, events as ev
+from gpu_worker.scheduler.policy.allowances import Allowance
 from gpu_worker.scheduler.policy.prices import Price
 from gpu_worker.scheduler.policy.projects import Project, SchedulerSettings
 from tests.scheduler.age_book import AgeBook
@@ -328,9 +329,12 @@ class Referee:
 
     def allowance(self, project: str, user: str, kind: str) -> int:
         """What the user may have there beyond the rules for everybody."""
+        return max((getattr(one, kind) for one in self.allowances(project, user)), default=0)
+
+    def allowances(self, project: str, user: str) -> list[Allowance]:
         home = self.project(project).parent if self.project(project).users else project
         mine = [one.allowance for one in self.allowed.values() if (one.project, one.user) == (home or project, user)]
-        return max((getattr(one, kind) for one in mine if one.until_ms > self.now_ms), default=0)
+        return [one for one in mine if one.until_ms > self.now_ms]
 
     def user_limit(self, project: str, user: str) -> int | None:
         limit = self.project(project).user_limit_milli
@@ -357,8 +361,8 @@ class Referee:
         own = self.rule_of_cells(event, "qos")
         most = [self.rule_of_cells(event, "gpus_per_cell"), self.qos(event.qos).gpus_per_cell]
         most = [one if one is None else max(one, self.allowance(event.project, event.user, "gpus")) for one in most]
-        may_be_alone = self.qos(event.qos).can_be_exclusive
-        if event.is_exclusive and not may_be_alone and not self.allowance(event.project, event.user, "is_exclusive"):
+        alone = [one.gpus for one in self.allowances(event.project, event.user) if one.is_exclusive]
+        if event.is_exclusive and not self.qos(event.qos).can_be_exclusive and max(alone, default=0) < event.gpus:
             return True
         longest_ms = self.rule_of_cells(event, "walltime_ms")
         if longest_ms is not None:

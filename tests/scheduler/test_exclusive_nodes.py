@@ -24,9 +24,9 @@ def pool(*sizes: int, projects: tuple[Project, ...] = ()) -> Quotas:
     return bench
 
 
-def allow(bench: Bench, hours: float) -> None:
-    until_ms = round(bench.now_ms + hours * 60 * MINUTE)
-    bench.say(ev.AllowanceChanged("a", ProjectId("p"), UserName("ann"), Allowance(until_ms, gpus=2, is_exclusive=True)))
+def allow(bench: Bench, hours: float, gpus: int = 2) -> None:
+    allowance = Allowance(round(bench.now_ms + hours * 60 * MINUTE), gpus=gpus, is_exclusive=True)
+    bench.say(ev.AllowanceChanged(f"of {gpus}", ProjectId("p"), UserName("ann"), allowance))
 
 
 def refused(bench: Bench, session: str = "ann", **how: object) -> str:
@@ -99,6 +99,21 @@ def test_who_was_granted_it_may_in_any_class_until_it_is_over() -> None:
     assert bench.ask("ann", **how) == [Evict(LeaseId("tom:1"))]
     [action] = [one for one in bench.later(16 * MINUTE) if isinstance(one, Refuse)]
     assert "gives no cell a node" in str(action.reason)
+
+
+def test_who_was_granted_a_small_node_has_no_larger_one() -> None:
+    bench = pool(1, 8)
+    allow(bench, 1, gpus=1)
+    assert "gives no cell a node for itself" in refused(bench, gpus=8, user="ann", is_exclusive=True)
+    assert granted(bench.ask("ann", n=2, gpus=1, user="ann", is_exclusive=True)) == ["ann:2"]
+
+
+def test_a_hot_session_leaves_a_large_node_when_only_a_small_one_is_granted_still() -> None:
+    bench = pool(2)
+    allow(bench, 1)
+    allow(bench, 2, gpus=1)
+    bench.run("ann", gpus=2, is_exclusive=True)
+    assert bench.later(61 * MINUTE) == [Evict(LeaseId("ann:1"))]
 
 
 def test_a_hot_session_leaves_its_node_when_what_was_granted_is_over() -> None:
