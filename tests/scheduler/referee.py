@@ -192,8 +192,16 @@ class Referee:
         return min(self.promised(name), self.promised(name) if project.limit_milli is None else project.limit_milli)
 
     def cost(self, asked: ev.RequestSubmitted) -> int:
-        each = [slot.milli for offer in self.shown for slot in offer.slots if self.serves(slot, asked)]
+        each = [slot.milli for slot in self.shown_for(asked)]
         return self.worth(self.lane(asked.gpus), max(1, asked.gpus) * max(each, default=1000))
+
+    def shown_for(self, asked: ev.RequestSubmitted) -> list[ev.Slot]:
+        """What may serve it; who would have a node alone has none of another size."""
+        offers = [one for one in self.shown if asked.is_exclusive and self.is_alone_on(one, asked)] or self.shown
+        return [slot for offer in offers for slot in offer.slots if self.serves(slot, asked)]
+
+    def is_alone_on(self, offer: ev.AgentJoined, asked: ev.RequestSubmitted) -> bool:
+        return len(self.serving(offer, asked)) == len(offer.slots) == max(1, asked.gpus)
 
     def worth(self, lane: str, milli: int) -> int:
         return milli if lane == "gpu" or not self.largest["gpu"] else 0
@@ -255,7 +263,7 @@ class Referee:
 
     def charge(self, asked: ev.RequestSubmitted) -> int:
         """What it would be charged on the dearest slots."""
-        slots = [slot for offer in self.shown for slot in offer.slots if self.serves(slot, asked)]
+        slots = self.shown_for(asked)
         prices, lane = self.settings.prices, self.lane(asked.gpus)
         each = [math.ceil(self.worth(lane, slot.milli) * self.price(slot, prices)) for slot in slots]
         return max(1, asked.gpus) * max(each) if each else self.cost(asked)

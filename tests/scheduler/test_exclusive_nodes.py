@@ -7,8 +7,9 @@ from bulletin.ids import AgentId, LeaseId, ProjectId, UserName
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Evict, Grant, Refuse
 from gpu_worker.scheduler.policy.allowances import Allowance
-from gpu_worker.scheduler.policy.projects import Project
-from tests.scheduler.bench import MINUTE, SETTINGS, Bench, granted, held, project, slots
+from gpu_worker.scheduler.policy.prices import Price
+from gpu_worker.scheduler.policy.projects import Budget, Project
+from tests.scheduler.bench import MINUTE, SETTINGS, Bench, granted, held, models, project, slots
 from tests.scheduler.quota_bench import Quotas
 
 ALONE = tuple(
@@ -138,3 +139,30 @@ def test_who_waits_for_one_is_in_nobodys_way_on_a_larger_node() -> None:
     bench.start("sue:1")
     assert granted(bench.ask("ann", gpus=2, **NODE)) == []
     assert granted(bench.ask("tom", qos="batch", gpus=4)) == ["tom:1"]
+
+
+def priced() -> Quotas:
+    """A pool with a budget of an hour each week, where an H100 costs four times as much as others."""
+    club = project("p", budget=Budget(60 * MINUTE, "week"))
+    bench = pool(projects=(club,))
+    settings = msgspec.structs.replace(SETTINGS, qos=ALONE, projects=(club,), prices=(Price("H100", 400),))
+    bench.say(ev.SettingsChanged(settings))
+    return bench
+
+
+def test_a_larger_node_that_could_never_be_its_own_makes_nobodys_node_dearer() -> None:
+    bench = priced()
+    bench.join("large", models(8, "NVIDIA H100", 80))
+    bench.join("small", models(2, "NVIDIA L4", 24))
+    assert granted(bench.ask("ann", gpus=2, walltime_ms=20 * MINUTE, **NODE)) == ["ann:1"]
+    assert "at the price 4 of NVIDIA H100" in refused(bench, "eve", gpus=8, walltime_ms=20 * MINUTE, **NODE)
+
+
+def test_who_waits_for_a_node_is_counted_by_what_is_dearest_of_its_size_once_that_is_there() -> None:
+    bench = priced()
+    bench.join("large", models(8, "NVIDIA H100", 80))
+    bench.join("small", models(2, "NVIDIA L4", 24))
+    bench.ask("sue", gpus=2, walltime_ms=10 * MINUTE, **NODE)
+    assert granted(bench.ask("tom", gpus=2, walltime_ms=20 * MINUTE, **NODE)) == []
+    refusals = [one for one in bench.join("dear", models(2, "NVIDIA H100", 80)) if isinstance(one, Refuse)]
+    assert "at the price 4 of NVIDIA H100" in str(refusals[0].reason)
