@@ -55,7 +55,10 @@ class EngineReports:
             if standing is not None and standing.waits_for_room:
                 request = self._state.pending[name]
                 yield wire.RoomNeeded(
-                    slots=request.need, walltime_ms=request.walltime_ms, waited_ms=now_ms - pending.since_ms
+                    slots=request.need,
+                    walltime_ms=request.walltime_ms,
+                    waited_ms=now_ms - pending.since_ms,
+                    is_exclusive=request.entry.shape.wants.is_exclusive,
                 )
 
     def _loads(self) -> Iterator[wire.NodeLoad]:

@@ -190,10 +190,11 @@ class Fleet:
 
     def _is_helped(self, need: RoomNeeded, loads: Collection[NodeLoad]) -> bool:
         """Tell whether a new node would serve a request: none does that has what others have who do not serve it."""
-        if need.slots > self._node_slots or (self._life_ms is not None and need.walltime_ms > self._life_ms):
+        if not _is_of_size(need, self._node_slots) or (self._life_ms is not None and need.walltime_ms > self._life_ms):
             return False
         return not any(
             load.slots - load.used - load.hot >= need.slots
+            and _is_of_size(need, load.slots)
             and not load.is_drained
             and (load.leaves_in_ms is None or load.leaves_in_ms > need.walltime_ms)
             for load in loads
@@ -272,3 +273,8 @@ class Fleet:
         if len(self.agents) >= self._settings.max_nodes:
             return f"the pool has all {self._settings.max_nodes} nodes that it may have"
         return ""
+
+
+def _is_of_size(need: RoomNeeded, slots: int) -> bool:
+    """Tell whether a request could run on a node with so many slots: one that would have it alone takes all of them."""
+    return need.slots == slots if need.is_exclusive else need.slots <= slots

@@ -373,9 +373,9 @@ class Scheduler:
 
     def _join(self, event: AgentJoined) -> list[Action]:
         """Believe an agent's report; where it shows something new, refuse what waits and could run nowhere."""
-        known = len(self.state.slot_catalog.slots)
+        known = self.state.slot_catalog.offer_count
         actions = rejoin(self.state, event, self._now_ms)
-        is_new = len(self.state.slot_catalog.slots) > known
+        is_new = self.state.slot_catalog.offer_count > known
         for request in list(self.state.pending.values()) if is_new else ():  # submitted while no node was known
             shape = request.entry.shape
             reason: Reason | None = never_held(self.state, request.gpus, request.gpu_type, shape)

@@ -13,6 +13,7 @@ from typing import Any
 
 from bulletin.ids import ProjectId
 from gpu_worker.scheduler import actions as act, events as ev
+from gpu_worker.scheduler.policy.allowances import Allowance
 from gpu_worker.scheduler.policy.prices import Price
 from gpu_worker.scheduler.policy.projects import Project, SchedulerSettings
 from tests.scheduler.age_book import AgeBook
@@ -191,8 +192,16 @@ class Referee:
         return min(self.promised(name), self.promised(name) if project.limit_milli is None else project.limit_milli)
 
     def cost(self, asked: ev.RequestSubmitted) -> int:
-        each = [slot.milli for offer in self.shown for slot in offer.slots if self.serves(slot, asked)]
+        each = [slot.milli for slot in self.shown_for(asked)]
         return self.worth(self.lane(asked.gpus), max(1, asked.gpus) * max(each, default=1000))
+
+    def shown_for(self, asked: ev.RequestSubmitted) -> list[ev.Slot]:
+        """What may serve it; who would have a node alone has none of another size."""
+        offers = [one for one in self.shown if asked.is_exclusive and self.is_alone_on(one, asked)] or self.shown
+        return [slot for offer in offers for slot in offer.slots if self.serves(slot, asked)]
+
+    def is_alone_on(self, offer: ev.AgentJoined, asked: ev.RequestSubmitted) -> bool:
+        return len(self.serving(offer, asked)) == len(offer.slots) == max(1, asked.gpus)
 
     def worth(self, lane: str, milli: int) -> int:
         return milli if lane == "gpu" or not self.largest["gpu"] else 0
@@ -254,7 +263,7 @@ class Referee:
 
     def charge(self, asked: ev.RequestSubmitted) -> int:
         """What it would be charged on the dearest slots."""
-        slots = [slot for offer in self.shown for slot in offer.slots if self.serves(slot, asked)]
+        slots = self.shown_for(asked)
         prices, lane = self.settings.prices, self.lane(asked.gpus)
         each = [math.ceil(self.worth(lane, slot.milli) * self.price(slot, prices)) for slot in slots]
         return max(1, asked.gpus) * max(each) if each else self.cost(asked)
@@ -328,9 +337,12 @@ class Referee:
 
     def allowance(self, project: str, user: str, kind: str) -> int:
         """What the user may have there beyond the rules for everybody."""
+        return max((getattr(one, kind) for one in self.allowances(project, user)), default=0)
+
+    def allowances(self, project: str, user: str) -> list[Allowance]:
         home = self.project(project).parent if self.project(project).users else project
         mine = [one.allowance for one in self.allowed.values() if (one.project, one.user) == (home or project, user)]
-        return max((getattr(one, kind) for one in mine if one.until_ms > self.now_ms), default=0)
+        return [one for one in mine if one.until_ms > self.now_ms]
 
     def user_limit(self, project: str, user: str) -> int | None:
         limit = self.project(project).user_limit_milli
@@ -357,8 +369,8 @@ class Referee:
         own = self.rule_of_cells(event, "qos")
         most = [self.rule_of_cells(event, "gpus_per_cell"), self.qos(event.qos).gpus_per_cell]
         most = [one if one is None else max(one, self.allowance(event.project, event.user, "gpus")) for one in most]
-        may_be_alone = self.qos(event.qos).can_be_exclusive
-        if event.is_exclusive and not may_be_alone and not self.allowance(event.project, event.user, "is_exclusive"):
+        alone = [one.gpus for one in self.allowances(event.project, event.user) if one.is_exclusive]
+        if event.is_exclusive and not self.qos(event.qos).can_be_exclusive and max(alone, default=0) < event.gpus:
             return True
         longest_ms = self.rule_of_cells(event, "walltime_ms")
         if longest_ms is not None:

@@ -7,8 +7,9 @@ from bulletin.ids import AgentId, LeaseId, ProjectId, UserName
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Evict, Grant, Refuse
 from gpu_worker.scheduler.policy.allowances import Allowance
-from gpu_worker.scheduler.policy.projects import Project
-from tests.scheduler.bench import MINUTE, SETTINGS, Bench, granted, held, project, slots
+from gpu_worker.scheduler.policy.prices import Price
+from gpu_worker.scheduler.policy.projects import Budget, Project
+from tests.scheduler.bench import MINUTE, SETTINGS, Bench, granted, held, models, project, slots
 from tests.scheduler.quota_bench import Quotas
 
 ALONE = tuple(
@@ -24,9 +25,9 @@ def pool(*sizes: int, projects: tuple[Project, ...] = ()) -> Quotas:
     return bench
 
 
-def allow(bench: Bench, hours: float) -> None:
-    until_ms = round(bench.now_ms + hours * 60 * MINUTE)
-    bench.say(ev.AllowanceChanged("a", ProjectId("p"), UserName("ann"), Allowance(until_ms, gpus=2, is_exclusive=True)))
+def allow(bench: Bench, hours: float, gpus: int = 2) -> None:
+    allowance = Allowance(round(bench.now_ms + hours * 60 * MINUTE), gpus=gpus, is_exclusive=True)
+    bench.say(ev.AllowanceChanged(f"of {gpus}", ProjectId("p"), UserName("ann"), allowance))
 
 
 def refused(bench: Bench, session: str = "ann", **how: object) -> str:
@@ -101,6 +102,21 @@ def test_who_was_granted_it_may_in_any_class_until_it_is_over() -> None:
     assert "gives no cell a node" in str(action.reason)
 
 
+def test_who_was_granted_a_small_node_has_no_larger_one() -> None:
+    bench = pool(1, 8)
+    allow(bench, 1, gpus=1)
+    assert "gives no cell a node for itself" in refused(bench, gpus=8, user="ann", is_exclusive=True)
+    assert granted(bench.ask("ann", n=2, gpus=1, user="ann", is_exclusive=True)) == ["ann:2"]
+
+
+def test_a_hot_session_leaves_a_large_node_when_only_a_small_one_is_granted_still() -> None:
+    bench = pool(2)
+    allow(bench, 1)
+    allow(bench, 2, gpus=1)
+    bench.run("ann", gpus=2, is_exclusive=True)
+    assert bench.later(61 * MINUTE) == [Evict(LeaseId("ann:1"))]
+
+
 def test_a_hot_session_leaves_its_node_when_what_was_granted_is_over() -> None:
     bench = pool(2)
     allow(bench, 1)
@@ -123,3 +139,30 @@ def test_who_waits_for_one_is_in_nobodys_way_on_a_larger_node() -> None:
     bench.start("sue:1")
     assert granted(bench.ask("ann", gpus=2, **NODE)) == []
     assert granted(bench.ask("tom", qos="batch", gpus=4)) == ["tom:1"]
+
+
+def priced() -> Quotas:
+    """A pool with a budget of an hour each week, where an H100 costs four times as much as others."""
+    club = project("p", budget=Budget(60 * MINUTE, "week"))
+    bench = pool(projects=(club,))
+    settings = msgspec.structs.replace(SETTINGS, qos=ALONE, projects=(club,), prices=(Price("H100", 400),))
+    bench.say(ev.SettingsChanged(settings))
+    return bench
+
+
+def test_a_larger_node_that_could_never_be_its_own_makes_nobodys_node_dearer() -> None:
+    bench = priced()
+    bench.join("large", models(8, "NVIDIA H100", 80))
+    bench.join("small", models(2, "NVIDIA L4", 24))
+    assert granted(bench.ask("ann", gpus=2, walltime_ms=20 * MINUTE, **NODE)) == ["ann:1"]
+    assert "at the price 4 of NVIDIA H100" in refused(bench, "eve", gpus=8, walltime_ms=20 * MINUTE, **NODE)
+
+
+def test_who_waits_for_a_node_is_counted_by_what_is_dearest_of_its_size_once_that_is_there() -> None:
+    bench = priced()
+    bench.join("large", models(8, "NVIDIA H100", 80))
+    bench.join("small", models(2, "NVIDIA L4", 24))
+    bench.ask("sue", gpus=2, walltime_ms=10 * MINUTE, **NODE)
+    assert granted(bench.ask("tom", gpus=2, walltime_ms=20 * MINUTE, **NODE)) == []
+    refusals = [one for one in bench.join("dear", models(2, "NVIDIA H100", 80)) if isinstance(one, Refuse)]
+    assert "at the price 4 of NVIDIA H100" in str(refusals[0].reason)

@@ -36,6 +36,8 @@ class RoomNeeded(msgspec.Struct, frozen=True, kw_only=True):
     slots: int
     walltime_ms: int
     waited_ms: int
+    #: Only a node with just as many slots would, and nothing else on it.
+    is_exclusive: bool = False
 
 
 class NodeLoad(msgspec.Struct, frozen=True, kw_only=True):

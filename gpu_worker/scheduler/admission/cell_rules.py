@@ -83,7 +83,7 @@ def forbidden(
     allowed = accounts.allowances.gpus(account.project, user)
     if rules.qos is not None and qos.name not in rules.qos:
         return QoSNotAllowed(project, qos.name, known_qos(accounts, project))
-    may_be_alone = qos.can_be_exclusive or accounts.allowances.is_exclusive(account.project, user)
+    may_be_alone = qos.can_be_exclusive or accounts.allowances.is_exclusive(account.project, user, shape.need)
     if shape.wants.is_exclusive and not may_be_alone:
         others = known_qos(accounts, project)
         return NotExclusive(qos.name, tuple(name for name in others if accounts.qos[name].can_be_exclusive), shape.need)

@@ -36,6 +36,11 @@ class SlotCatalog:
         self._kinds: dict[tuple[tuple[Slot, ...], int, int], NodeKind] = {}
         self._shapes: dict[Shape, Shape] = {}  #: of equal ones one object, which is faster to look up
 
+    @property
+    def offer_count(self) -> int:
+        """Count what nodes have offered so far, each once: it never falls."""
+        return sum(map(len, self.offers.values()))
+
     def kind_of_node(self, slots: Iterable[Slot], cpus: int, memory_bytes: int) -> NodeKind:
         """Return the kind of a node that offers this: the same for all that offer as much."""
         alike = tuple(
@@ -72,8 +77,8 @@ class SlotCatalog:
         )
 
     def show(self, node: Node) -> bool:
-        """Note what a node offers; whether one of its kinds of slots was not there before."""
-        before = len(self.slots)
+        """Note what a node offers; whether no node before offered just that."""
+        before = self.offer_count
         for lane in LANES:
             self.largest[lane] = max(self.largest[lane], node.lanes[lane].capacity)
             slots = Counter(
@@ -83,7 +88,7 @@ class SlotCatalog:
             if slots:
                 beside = len(node.slots) - slots.total()
                 self.offers[lane][Offer(tuple(slots.items()), node.cpus, node.memory_bytes, beside)] = None
-        return len(self.slots) > before
+        return self.offer_count > before
 
     def cost_of(self, lane: Lane, milli: int) -> int:
         """Compute what slots of so many thousandths of a GPU count: nothing on CPU slots, once there is a GPU."""
@@ -103,7 +108,7 @@ class SlotCatalog:
 
     def dearest(self, shape: Shape) -> str:
         """Name the type of the dearest slots that may serve a request; empty where they cost what others do."""
-        serving = [slot for slot in self.slots if lane_of(slot) == shape.lane and shape.wants.kind.serves(slot)]
+        serving = self._serving(shape.lane, shape.need, shape.wants)
         return max(serving, key=self.charge_of).name if serving and shape.charged != shape.cost else ""
 
     def lane_for(self, gpus: int) -> Lane:
@@ -121,7 +126,7 @@ class SlotCatalog:
         if lane == "gpu" or gpu_type:
             kind = kind_of(gpu_type, wants.kind.memory_bytes, self.slots if lane == "gpu" else {})
         wants = msgspec.structs.replace(wants, kind=kind)
-        serving = [slot for slot in self.slots if lane_of(slot) == lane and kind.serves(slot)]
+        serving = self._serving(lane, need, wants)
         cost = self.cost_of(lane, need * max((slot.milli for slot in serving), default=GPU_MILLI))
         charged = need * max(map(self.charge_of, serving)) if serving else cost
         walltime_ms = stepped(walltime_ms, qos.walltime_ms)
@@ -133,3 +138,10 @@ class SlotCatalog:
         kind = SlotKind((), event.gpu_memory_bytes)
         wants = Wants(kind, event.cpus, event.memory_bytes, event.is_exclusive)
         return self.shape_of(event.gpus, event.gpu_type, wants, qos, walltime_ms)
+
+    def _serving(self, lane: Lane, need: int, wants: Wants) -> list[Slot]:
+        """List what may serve a request; of one that would have a node alone only what nodes of its size have."""
+        offers = self.offers[lane] if wants.is_exclusive else {}
+        wholes = [offer for offer in offers if offer.is_whole(wants.kind, need)]
+        slots = dict.fromkeys(slot for offer in wholes for slot, _ in offer.slots) or self.slots
+        return [slot for slot in slots if lane_of(slot) == lane and wants.kind.serves(slot)]

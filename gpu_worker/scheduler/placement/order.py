@@ -180,8 +180,8 @@ def _who_took(state: State, request: Request, node: Node, ahead: Ahead, claims: 
     """Find who would take the request's cell at once, since it is of a lower class of their project, for the node.
 
     They have taken others already, or are late. The request does not come before them there, nor where a limit, or
-    what lenders keep, lets only one of the two through; unless they are not late, and wait for running cells wherever
-    they could run.
+    what lenders keep, lets only one of the two through; unless they wait for running cells wherever they could run,
+    and are not late, or it is what lenders keep: that would be nobody's meanwhile.
     """
     account, shape = state.accounts.of(request.project), request.entry.shape
     if not request.entry.key.is_early:
@@ -194,8 +194,11 @@ def _who_took(state: State, request: Request, node: Node, ahead: Ahead, claims: 
             continue
         if not has_node(state, wanted):
             continue
-        is_full = _fills_limit(account, shape.cost, wanted.cost) or _fills_lent(state, request, account, wanted)
-        if is_full and (not is_early or _may_start(state, wanted, account, ahead, claims)):
+        if _fills_limit(account, shape.cost, wanted.cost) and (
+            not is_early or _may_start(state, wanted, account, ahead, claims)
+        ):
+            return state.pending[entry.id]
+        if _fills_lent(state, request, account, wanted) and _may_start(state, wanted, account, ahead, claims):
             return state.pending[entry.id]
         if not node.holds(wanted) or not ahead.lets_make_room(node, wanted):
             continue

@@ -15,7 +15,7 @@ class Allowance(msgspec.Struct, frozen=True):
     until_ms: int
     walltime_ms: int = 0  #: of a cell
     gpus: int = 0  #: in one cell, and at once
-    is_exclusive: bool = False  #: on a node that nobody else is on, whatever the class of service
+    is_exclusive: bool = False  #: these on a node that nobody else is on, whatever the class of service
 
 
 class Allowances:
@@ -62,9 +62,9 @@ class Allowances:
         """Find how many GPUs a cell of the user's may have by an allowance; 0 without one."""
         return max((one.gpus for one in self._find(project, user)), default=0)
 
-    def is_exclusive(self, project: Project, user: UserName) -> bool:
-        """Tell whether a cell of the user's may have a node for itself by an allowance."""
-        return any(one.is_exclusive for one in self._find(project, user))
+    def is_exclusive(self, project: Project, user: UserName, gpus: int) -> bool:
+        """Tell whether a cell of the user's may have a node with so many GPUs for itself by an allowance."""
+        return any(one.is_exclusive and gpus <= one.gpus for one in self._find(project, user))
 
     def user_limit_milli(self, project: Project, user: UserName) -> int | None:
         """Find what the user never exceeds in a project, in thousandths of a GPU; None is no limit."""

@@ -89,4 +89,12 @@ CELL_RULES = (
         "limit",
         "what waits for the limit of its user starts when more is granted",
     ),
+    (
+        "any-node-alone-by-an-allowance",
+        "policy/allowances.py",
+        "Allowances.is_exclusive",
+        "gpus <= one.gpus",
+        "True",
+        "who was granted a small node for themselves has no larger one",
+    ),
 )

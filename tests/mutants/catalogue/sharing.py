@@ -226,6 +226,14 @@ SHARING = (
         "what was taken back for a higher class that cannot start after all does not idle",
     ),
     (
+        "lent-place-for-who-cannot-start-idles",
+        "placement/order.py",
+        "_who_took",
+        "_fills_lent(state, request, account, wanted) and _may_start(state, wanted, account, ahead, claims)",
+        "_fills_lent(state, request, account, wanted)",
+        "what lenders let through is kept for nobody who could start nowhere, late or not",
+    ),
+    (
         "place-that-nobody-waits-for-is-kept",
         "placement/reclaim_places.py",
         "_those_that_stay",

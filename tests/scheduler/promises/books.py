@@ -245,6 +245,11 @@ class Books:
         granted = self.allowances.get((project, user), {}).values()
         return max((getattr(one, what) for one in granted if one.until_ms > self.now_ms), default=0)
 
+    def allowed_node(self, project: str, user: str) -> int:
+        """Find of how many GPUs a node may be that a user of a project was granted for themselves; 0 without one."""
+        granted = self.allowances.get((project, user), {}).values()
+        return max((one.gpus for one in granted if one.is_exclusive and one.until_ms > self.now_ms), default=0)
+
     def user_limit(self, project: str, user: str) -> int | None:
         """Find what a user never exceeds in a project, in thousandths of a GPU; None is no limit."""
         limit = self.tree.projects[ProjectId(project)].user_limit_milli

@@ -121,6 +121,9 @@ def _beyond_rules(request: Waiting, view: View) -> Iterator[tuple[str, str]]:
     for most in (tree.rule_of_cells(at.project, "gpus_per_cell"), qos.gpus_per_cell if qos else None):
         if most is not None and at.gpus > max(most, allowed):
             yield "more GPUs than a cell may have", f"{at.gpus} of {most}, and {allowed} are allowed"
+    node = view.books.allowed_node(at.project, at.user)
+    if at.is_exclusive and qos is not None and not qos.can_be_exclusive and at.gpus > node:
+        yield "a node that it may not have alone", f"{at.gpus} GPUs, and a node of {node} is allowed"
     allowed_ms = view.books.allowed(at.project, at.user, "walltime_ms")
     for longest_ms in (tree.rule_of_cells(at.project, "walltime_ms"), qos.walltime_ms if qos else None):
         if longest_ms is not None and request.walltime_ms > max(longest_ms, allowed_ms):

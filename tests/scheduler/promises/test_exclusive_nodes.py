@@ -79,3 +79,16 @@ def test_what_was_granted_is_given_in_any_class_until_its_time() -> None:
     for session in ("before", "after"):
         assert "gives no cell a node for itself" in seen.refused(session)[0]
     keeps_all(seen)
+
+
+def test_who_was_granted_a_small_node_has_no_large_one() -> None:
+    asks = {"is_exclusive": True, "user": "ann"}
+    allows = hi.Allows("a", ProjectId("guests"), UserName("ann"), 3_600_000, gpus=1, is_exclusive=True)
+    seen = see(
+        quotas(RULES), node("small", 1), node("large", 4), at(0, allows),
+        opens(60, "large", "guests", 60, gpus=4, **asks), opens(120, "small", "guests", 60, gpus=1, **asks),
+        last=HOUR_S,
+    )  # fmt: skip
+    assert "gives no cell a node for itself" in seen.refused("large")[0]
+    assert seen.wait("small") == 0
+    keeps_all(seen)

@@ -202,3 +202,16 @@ def test_no_cell_goes_where_a_late_request_of_its_user_whom_it_kept_waiting_is_t
     assert seen.asked_to_leave("small") == [593], "hot, once its cell is over"
     assert seen.granted("large") <= 1791 + SOON_S
     assert seen.granted("typing") <= 1851 + 2 * SOON_S
+
+
+def test_who_is_late_and_may_start_nowhere_keeps_what_lenders_let_through_from_nobody() -> None:
+    lender = "[projects.lender]\nguaranteed = 2\nlending_limit = 1\n"
+    seen = look(
+        quotas(lender + "[projects.dep]\nguaranteed = 1\n[projects.others]\nguaranteed = 3\n"),
+        [at(0, hi.Joins(AgentId(f"n{n}"), hi.gpus(2), cpus=32)) for n in range(3)],
+        [at(1 + n, notebook(f"other{n}", "others", 8 * HOUR_S, qos="batch", cpus=30, closes_ms=0)) for n in range(3)],
+        at(10, notebook("large", "dep", 600, gpus=2, closes_ms=0)),
+        at(1900, notebook("one", "dep", 600, **RUNS)),
+        last=4 * HOUR_S,
+    )
+    assert seen.granted("one") <= 1900 + SOON_S

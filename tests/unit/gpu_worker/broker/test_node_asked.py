@@ -22,9 +22,9 @@ MATHS = Project(
 NODE = RequestAllowance(gpus=2, is_exclusive=True, why="links")
 
 
-def allowed(pool: BrokerParts) -> bool:
+def allowed(pool: BrokerParts, gpus: int = 2) -> bool:
     accounts = pool.shell.scheduler.state.accounts
-    return accounts.allowances.is_exclusive(accounts.of(MATHS.id).project, UserName("ann"))
+    return accounts.allowances.is_exclusive(accounts.of(MATHS.id).project, UserName("ann"), gpus)
 
 
 def test_a_person_decides_also_where_the_projects_rules_grant_as_many_gpus(ledger: Ledger) -> None:
@@ -37,6 +37,7 @@ def test_a_person_decides_also_where_the_projects_rules_grant_as_many_gpus(ledge
     [granted] = pool.ask(ADMIN, DecideAllowance(id=asked.id, is_granted=True)).rows
     assert (granted.state, granted.is_exclusive) == ("granted", True)
     assert allowed(pool)
+    assert not allowed(pool, gpus=3)
     again = BrokerParts(ledger, (MATHS,))
     again.now_ms = pool.now_ms
     asyncio.run(again.console.recall())

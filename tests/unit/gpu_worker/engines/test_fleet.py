@@ -34,6 +34,10 @@ class Bench:
     def wait(self, count: int, slots: int = 1, walltime_ms: int = MINUTE, waited_ms: int = 60_000) -> None:
         self.waiting = [RoomNeeded(slots=slots, walltime_ms=walltime_ms, waited_ms=waited_ms)] * count
 
+    def wait_for_node(self, count: int, slots: int) -> None:
+        """So many wait who would have a node for themselves."""
+        self.waiting = [RoomNeeded(slots=slots, walltime_ms=MINUTE, waited_ms=60_000, is_exclusive=True)] * count
+
     def step(self, after_ms: int = 0) -> list[Action]:
         """What it does now; agents that it starts get jobs that wait."""
         self.now_ms += after_ms
@@ -69,6 +73,27 @@ def test_requests_share_a_node_as_far_as_its_slots_reach() -> None:
     bench = Bench(slots=4)
     bench.wait(5)
     assert bench.step() == [StartAgents(2)]
+
+
+def test_who_would_have_a_node_alone_has_one_started_though_a_larger_one_is_free() -> None:
+    bench = Bench(slots=2)
+    bench.nodes["large"] = NodeLoad(node="large", slots=4, used=0, hot=0, is_drained=False)
+    bench.wait_for_node(2, slots=2)
+    assert bench.step() == [StartAgents(2)], "nobody else is on it"
+
+
+def test_who_would_have_a_node_alone_has_none_started_beside_a_free_one_of_that_size() -> None:
+    bench = Bench(slots=2)
+    bench.nodes["other"] = NodeLoad(node="other", slots=2, used=0, hot=0, is_drained=False)
+    bench.wait_for_node(1, slots=2)
+    assert bench.step() == []
+
+
+@pytest.mark.parametrize("slots", [1, 4])
+def test_no_agent_is_started_for_who_would_have_a_node_of_another_size_alone(slots: int) -> None:
+    bench = Bench(slots=2)
+    bench.wait_for_node(1, slots)
+    assert bench.step() == []
 
 
 def test_no_more_agents_than_the_most() -> None:

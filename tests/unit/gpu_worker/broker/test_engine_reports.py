@@ -1,0 +1,24 @@
+"""What the engine of a pool is told of those who wait for room."""
+
+import asyncio
+
+import msgspec
+
+from bulletin.wire.messages.engine_broker import EngineNews
+from gpu_worker.broker.engine_reports import EngineReports
+from gpu_worker.broker.ledger import Ledger
+from gpu_worker.scheduler import events
+from gpu_worker.scheduler.policy.projects import DEFAULT_QOS, SchedulerSettings
+from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, PROJECTS, BrokerParts
+
+
+def test_who_would_have_a_node_alone_is_told_from_who_would_have_as_many_gpus(ledger: Ledger) -> None:
+    pool = BrokerParts(ledger)
+    qos = tuple(msgspec.structs.replace(one, can_be_exclusive=True) for one in DEFAULT_QOS)
+    pool.step(events.SettingsChanged(SchedulerSettings(projects=PROJECTS, qos=qos)))
+    pool.join(slots=2)
+    pool.run(ANN, "runs")
+    pool.submit(ANN, "alone", gpus=2, is_exclusive=True)
+    pool.submit(ANN, "two", gpus=2)
+    demand = asyncio.run(EngineReports(pool.shell, pool.agents, pool.clock_ms).answer(ADMIN, EngineNews()))
+    assert [(need.slots, need.is_exclusive) for need in demand.waiting] == [(2, True), (2, False)]
