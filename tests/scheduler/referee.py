@@ -502,7 +502,8 @@ class Referee:
                     self.leases[name].project = self.place_of_held(h, was)
                     self.leases[name].prices = was.prices if was and h.cell == was.cell else self.settings.prices
                     self.leases[name].cpus, self.leases[name].memory_bytes = h.cpus, h.memory_bytes
-                    self.leases[name].walltime_ms, self.leases[name].is_exclusive = h.walltime_ms, h.is_exclusive
+                    self.leases[name].walltime_ms = h.walltime_ms
+                    self.leases[name].is_exclusive = h.is_exclusive or bool(was and was.is_exclusive)
                     self.leases[name].hot_since = was.hot_since if was and was.hot_since else self.count
                     if was:
                         self.leases[name].age = was.age

@@ -75,6 +75,7 @@ def test_nobody_comes_to_it_without_a_gpu_and_none_with_cpu_slots_beside_is_give
         ({"gpus": 0, **NODE}, "the cell asks for none"),
         ({"gpus": 2, "is_exclusive": True}, "QoS 'interactive' gives no cell a node for itself. Choose batch"),
         ({"gpus": 8, **NODE}, "no node here has just 8 GPUs"),
+        ({"gpus": 3, "is_exclusive": True}, "no node here has just 3 GPUs"),
     ],
 )
 def test_who_can_have_none_reads_why_and_what_to_ask_for(asked: dict[str, object], says: str) -> None:
@@ -131,6 +132,13 @@ def test_a_broker_that_is_started_again_knows_which_session_has_one(is_exclusive
     bench.join("n", slots(2), lease)
     left = [one for one in bench.journal[-1][2] if isinstance(one, Evict)]
     assert bool(left) is is_exclusive, "its class gives none, and nobody has granted it"
+
+
+def test_a_session_keeps_its_node_to_itself_though_an_older_agent_says_nothing_of_that() -> None:
+    bench = pool(2)
+    bench.run("ann", gpus=2, **NODE)
+    bench.join("n0", slots(2), msgspec.structs.replace(held("ann", on=("gpu-0", "gpu-1")), qos="batch"))
+    assert bench.scheduler.state.leases[LeaseId("ann:1")].is_exclusive
 
 
 def test_who_waits_for_one_is_in_nobodys_way_on_a_larger_node() -> None:

@@ -44,9 +44,11 @@ def refusal(state: State, event: RequestSubmitted) -> Reason | None:
         return NoSuchNode(0, (), False)
     walltime_ms = walltime_of(state.accounts, event)
     shape = state.slot_catalog.shape_asked(event, qos, walltime_ms)
+    unheld = never_held(state, event.gpus, event.gpu_type, shape)
     never = (
-        forbidden(state.accounts, event.project, event.user, qos, shape, walltime_ms)
-        or never_held(state, event.gpus, event.gpu_type, shape)
+        (unheld if event.is_exclusive else None)  # else it says how to ask for a node that is not there
+        or forbidden(state.accounts, event.project, event.user, qos, shape, walltime_ms)
+        or unheld
         or never_allowed(state, event.project, event.user, shape, walltime_ms)
     )
     if never is not None:

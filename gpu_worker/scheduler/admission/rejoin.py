@@ -89,7 +89,7 @@ def _relearn(
         took=was.took if was is not None else frozenset(),
         more_ms=held.more_ms if held.cell is not None and phase is Phase.BUSY else 0,
         used=was.used if was is not None and was.used else state.next_seq(),
-        is_exclusive=held.is_exclusive,
+        is_exclusive=held.is_exclusive or (was is not None and was.is_exclusive),
         is_kept=held.is_kept,
         kept_since_ms=_kept_since_ms(now_ms, held, was) if held.is_kept and phase is not Phase.GRANTED else None,
     )
