@@ -70,7 +70,8 @@ def test_the_notebook_is_as_before_or_as_after_when_results_are_cut_off(
         )
         is_after = notebook.value("seen()") == seen_after(times + 1)
         assert is_after or notebook.value("seen()") == seen_after(times), output.shown
-        assert is_after or output.error is not None, output.shown
+        # by its reply: IPython shows no traceback of a cell that is stopped again while it writes one
+        assert is_after or output.reply["status"] == "error", output.shown
         times += is_after
         again = notebook.run(CELL)
         if (
