@@ -111,7 +111,7 @@ def decisions(
                 yield request, None
                 line.close_in_project(request)
                 continue
-            if isinstance(found, Start):
+            if isinstance(found, Start) or (found is not None and found.is_stuck):
                 yield request, found
                 continue
             if found is not None and found.agent is not None:

@@ -2,6 +2,22 @@
 
 TAKEN_IN_VAIN = (
     (
+        "taken-for-who-is-not-covered-where-another-is-then",
+        "placement/heirs.py",
+        "has_heir",
+        "not gone or state.is_covered(request)",
+        "True",
+        "no cell goes for a larger request where its guarantee covers somebody else then",
+    ),
+    (
+        "who-would-have-the-place-waits-behind-who-may-not-take-it",
+        "placement/reclaim_places.py",
+        "_find_place",
+        "best is None and is_stuck",
+        "False",
+        "whom a guarantee would cover then has what is free",
+    ),
+    (
         "lenders-lose-what-they-would-keep",
         "placement/lent.py",
         "would_be_lent",
