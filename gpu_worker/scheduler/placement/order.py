@@ -71,7 +71,7 @@ def decisions(
                 feasible.forget()
                 if not capped.is_stuck:
                     pool = "" if capped.agent is None else state.pools.of(capped.agent, request.entry.shape)
-                    line.take_for_granted(pool)
+                    line.take_for_granted(pool, replaces=capped.has_grace)
                 if capped.agent is None and request.id in asked_first:
                     passed.add(request.project)
                 if capped.agent is not None:

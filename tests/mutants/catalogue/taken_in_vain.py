@@ -2,6 +2,14 @@
 
 TAKEN_IN_VAIN = (
     (
+        "what-is-left-of-a-limit-waits-for-what-goes",
+        "placement/caps.py",
+        "_is_left_now",
+        "lacks <= min(holder.going, holder.replacing)",
+        "False",
+        "what a limit leaves is had at once though who stands before waits for a cell to go",
+    ),
+    (
         "taken-for-who-is-not-covered-where-another-is-then",
         "placement/heirs.py",
         "has_heir",
