@@ -189,10 +189,11 @@ def test_who_waits_for_a_node_keeps_no_limit_from_others_while_a_session_leaves(
     keeps_all(seen)
 
 
-@pytest.mark.parametrize("lab", ["limit = 1\n", ""])
-def test_what_a_limit_leaves_is_had_at_once_though_who_stands_before_waits_for_a_cell_to_go(lab: str) -> None:
+@pytest.mark.parametrize("limit", [1, 2])
+def test_what_a_limit_leaves_is_had_at_once_though_who_stands_before_waits_for_a_cell_to_go(limit: int) -> None:
     """The one has the place of that cell, in the lab's limit or in its guarantee, and the other a free one."""
-    text = '[projects.dep]\nlimit = 2\n[projects.lab]\nparent = "dep"\nguaranteed = 1\n' + lab
+    text = '[projects.dep]\nlimit = 2\n[projects.lab]\nparent = "dep"\nguaranteed = 1\n'
+    text += f"limit = {limit}\n"
     text += '[projects.other]\nparent = "dep"\nguaranteed = 1\n'
     seen = look(
         quotas(text + '[qos.firm]\npriority = 100\nwalltime = "10 h"\nmust_be_in_quota = true\n'),

@@ -10,12 +10,12 @@ RUNS = {"qos": "batch", "closes_ms": 0}
 LAB = '[projects.lab]\nparent = "dep"\nguaranteed = 1\n'
 
 
-@pytest.mark.parametrize(("text", "gpus"), [("[projects.dep]\nlimit = 2\n", 3), ("[projects.dep]\n", 2)])
-def test_a_cell_goes_for_a_larger_request_only_once_who_would_have_its_place_has_one(text: str, gpus: int) -> None:
+@pytest.mark.parametrize("limit", [2, 4])
+def test_a_cell_goes_for_a_larger_request_only_once_who_would_have_its_place_has_one(limit: int) -> None:
     """Be it one of the department's limit, or the GPU."""
     seen = look(
-        quotas(text + LAB),
-        nodes(1, gpus),
+        quotas(f"[projects.dep]\nlimit = {limit}\n" + LAB),
+        nodes(1, 3 if limit == 2 else 2),
         at(1, notebook("batch", "lab", HOUR_S, **RUNS)),
         at(2, notebook("busy", "dep", 598, closes_ms=0)),
         at(100, notebook("next", "dep", 900, **RUNS)),
