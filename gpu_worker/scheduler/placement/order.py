@@ -111,8 +111,11 @@ def decisions(
                 yield request, None
                 line.close_in_project(request)
                 continue
-            if isinstance(found, Start) or (found is not None and found.is_stuck):
+            if isinstance(found, Start):
                 yield request, found
+                continue
+            if found is not None and found.is_stuck:
+                yield request, None
                 continue
             if found is not None and found.agent is not None:
                 ahead += not covered
