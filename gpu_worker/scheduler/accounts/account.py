@@ -33,6 +33,7 @@ class UsageTotals(msgspec.Struct, kw_only=True):
 
     used: int = 0
     awaited: int = 0  #: of what is used: of requests that are only taken for granted in this walk
+    replacing: int = 0  #: of that: of requests that a limit, a guarantee or lenders have wait for what is going
     held: int = 0
     leaving: int = 0  #: of what is held: on its way out
     going: int = 0  #: of what is used: reclaimed, and on its way out

@@ -43,6 +43,8 @@ def make_room_in_limits(state: State, request: Request, ahead: Ahead, claims: Cl
         over = lacks - hot + late  # of what runs
         if lacks <= 0 and over <= 0 and holder.held + amount <= limit:
             continue
+        if _is_left_now(holder, amount, limit, max(lacks, over)):
+            continue
         is_capped, is_going = True, is_going or holder.going > 0
         if over > 0:  # else what is hot is gone before a cell that has its grace
             lacks -= holder.going
@@ -77,6 +79,12 @@ def make_room_in_limits(state: State, request: Request, ahead: Ahead, claims: Cl
         there = _with_hot(state, request, ahead, claims, leaving) or ready_place(state, request, ahead, claims)
         found = there or Placement(None, leaving, waits_for_node=not leaving)
     return msgspec.structs.replace(found, has_grace=found.has_grace or bool(full) or is_going)
+
+
+def _is_left_now(holder: UsageTotals, amount: int, limit: int, lacks: int) -> bool:
+    """Whether so much is left of a limit at once, as those ahead who wait for what is going will have its places."""
+    is_left_then = lacks <= min(holder.going, holder.replacing)
+    return is_left_then and holder.held + holder.awaited - holder.replacing + amount <= limit
 
 
 def _in_the_way_of_quota(state: State, account: Account, shape: Shape) -> list[LeaseId]:

@@ -71,7 +71,7 @@ def decisions(
                 feasible.forget()
                 if not capped.is_stuck:
                     pool = "" if capped.agent is None else state.pools.of(capped.agent, request.entry.shape)
-                    line.take_for_granted(pool)
+                    line.take_for_granted(pool, replaces=capped.has_grace)
                 if capped.agent is None and request.id in asked_first:
                     passed.add(request.project)
                 if capped.agent is not None:
@@ -113,6 +113,9 @@ def decisions(
                 continue
             if isinstance(found, Start):
                 yield request, found
+                continue
+            if found is not None and found.is_stuck:
+                yield request, None
                 continue
             if found is not None and found.agent is not None:
                 ahead += not covered

@@ -39,7 +39,7 @@ class Placement(msgspec.Struct, frozen=True):
     reclaimed: tuple[tuple[Lease, Right], ...] = ()  #: running cells that must be given back
     waits_for_node: bool = False  #: no node could hold it yet if they left: so nobody leaves for it
     has_grace: bool = False  #: whatever is free there, it waits for cells that have a grace
-    is_stuck: bool = False  #: what a limit lacks nobody gives back yet: so it takes nothing from others meanwhile
+    is_stuck: bool = False  #: what it lacks nobody gives back yet, or others would have it: it takes nothing meanwhile
 
 
 def nodes_of_pools(state: State, request: Request) -> frozenset[AgentId] | None:

@@ -48,11 +48,15 @@ class QueueWalk:
         self._is_timed = bool(state.planned_drains)
         self._is_placed = False  #: whether room is made for the request that was looked at last
         self._pool = ""  #: the node pool in which that is
+        self._replaces = False  #: whether it has the place of cells that are going
         self._first: Request | None = None
 
-    def take_for_granted(self, pool: str = "") -> None:
-        """Count the request that was looked at last as one that runs. `pool` is that in which room is made for it."""
-        self._is_placed, self._pool = True, pool
+    def take_for_granted(self, pool: str = "", *, replaces: bool = False) -> None:
+        """Count the request that was looked at last as one that runs. `pool` is that in which room is made for it.
+
+        `replaces` says that a limit, a guarantee or lenders have it wait for cells that are going.
+        """
+        self._is_placed, self._pool, self._replaces = True, pool, replaces
 
     def close_to_borrowers(self) -> None:
         """Have no more running cells given back for who borrows, from now on."""
@@ -210,22 +214,22 @@ class QueueWalk:
     def __iter__(self) -> Generator[Request]:
         state, queue = self._state, self._state.queue
         aside: list[Request] = []
-        served: list[tuple[Request, str]] = []
+        served: list[tuple[Request, str, bool]] = []
         try:
             while (request := self._next()) is not None:
-                self._is_placed, self._pool = self._is_forecast, ""
+                self._is_placed, self._pool, self._replaces = self._is_forecast, "", False
                 yield request
                 if self._first is not None:
                     continue
                 if request.id in state.pending and not self._closed.has_all(queue.shapes):
                     queue.leave(request.project, request.entry)
                     if self._is_placed and has_node(state, request.entry.shape):
-                        served.append((request, self._pool))
-                        self._use(*served[-1], +1)
+                        served.append((request, self._pool, self._replaces))
+                        self._use(request, self._pool, +1, replaces=self._replaces)
                     aside.append(request)
         finally:
-            for one in reversed(served):
-                self._use(*one, -1)
+            for one, pool, replaces in reversed(served):
+                self._use(one, pool, -1, replaces=replaces)
             for request in reversed(aside):
                 queue.enter(request.project, request.entry)
                 state.patience.expect_request(state.accounts, request)  # its user's timer may have gone meanwhile
@@ -237,12 +241,14 @@ class QueueWalk:
         found = self._state.queue.next(self._closed)
         return None if found is None else self._state.pending[found[1].id]
 
-    def _use(self, request: Request, pool: str, sign: Literal[1, -1]) -> None:
+    def _use(self, request: Request, pool: str, sign: Literal[1, -1], *, replaces: bool) -> None:
         user, cost = (request.project, request.user, request.qos), request.entry.shape.cost
         if not request.entry.key.is_early:  # it uses meanwhile what a limit keeps for it
             for at in self._state.accounts.of(request.project).path:
                 at.late[request.id] = 0 if sign > 0 or at.limit is None else cost
         self._state.queue.use(*user, cost, sign, is_awaited=True)
+        for holder, amount, _ in self._state.accounts.holders(*user, cost) if replaces else ():
+            holder.replacing += sign * amount
         self._state.pools.use(pool, *user, cost, sign)
 
 

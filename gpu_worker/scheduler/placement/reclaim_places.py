@@ -11,6 +11,7 @@ from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.nodes.node import Node
 from gpu_worker.scheduler.placement.ahead import Ahead
 from gpu_worker.scheduler.placement.backfill import Head
+from gpu_worker.scheduler.placement.heirs import has_heir
 from gpu_worker.scheduler.placement.lent import would_be_lent
 from gpu_worker.scheduler.placement.places import Placement, distance, has_slots, idles, victims_of
 from gpu_worker.scheduler.placement.reclaim import Victim, VictimSelection, may_reclaim
@@ -44,6 +45,7 @@ def reclaim_place(
     With `full` also where none need be, and whoever is chosen there or elsewhere makes room in what is full too, from
     the inside out. `leaving` are hot leases that leave in any case. Who is covered has no cell go that is of its own
     project, or of its department and covered, where others may before its grace would be over: it waits for those.
+    Where what goes would be others' it is stuck.
     """
     if not may_reclaim(state, request):
         return None
@@ -92,6 +94,7 @@ def _find_place(
     """Find where some of these running cells can be given back so that the least is lost."""
     shape, now_ms, account = request.entry.shape, state.accounts.now_ms, state.accounts.of(request.project)
     best: _Found | None = None
+    is_stuck = False
     everywhere = plan.victims(candidates) if full else []
     for agent in candidates if full is None else state.nodes:
         node, leases = state.nodes[agent], candidates.get(agent, [])
@@ -137,7 +140,11 @@ def _find_place(
         if more is None:
             continue
         gone = [*chosen, *more]
-        if not plan.stands_before(gone) or not would_be_lent(state, request, [one.lease for one in gone]):
+        leases = [one.lease for one in gone]
+        if not plan.stands_before(gone) or not would_be_lent(state, request, leases):
+            continue
+        if has_heir(state, request, node, leases):
+            is_stuck = request.entry.key.is_early  # else it holds the node against all but those
             continue
         loss = (
             sum(victim.is_spared for victim in gone),
@@ -153,7 +160,7 @@ def _find_place(
             first = victims_of(node, shape, lacks, hot) or ()
             reclaimed = tuple((one.lease, one.right) for one in gone)
             best = _Found(loss, Placement(node.agent, first, reclaimed, has_grace=bool(reclaimed)))
-    return best
+    return _Found((), Placement(None, is_stuck=True)) if best is None and is_stuck else best
 
 
 def choose_for_full(

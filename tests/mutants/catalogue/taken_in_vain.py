@@ -2,6 +2,30 @@
 
 TAKEN_IN_VAIN = (
     (
+        "what-is-left-of-a-limit-waits-for-what-goes",
+        "placement/caps.py",
+        "_is_left_now",
+        "lacks <= min(holder.going, holder.replacing)",
+        "False",
+        "what a limit leaves is had at once though who stands before waits for a cell to go",
+    ),
+    (
+        "taken-for-who-is-not-covered-where-another-is-then",
+        "placement/heirs.py",
+        "has_heir",
+        "not gone or state.is_covered(request)",
+        "True",
+        "no cell goes for a larger request where its guarantee covers somebody else then",
+    ),
+    (
+        "who-would-have-the-place-waits-behind-who-may-not-take-it",
+        "placement/reclaim_places.py",
+        "_find_place",
+        "best is None and is_stuck",
+        "False",
+        "whom a guarantee would cover then has what is free",
+    ),
+    (
         "lenders-lose-what-they-would-keep",
         "placement/lent.py",
         "would_be_lent",

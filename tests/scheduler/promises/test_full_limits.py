@@ -187,3 +187,23 @@ def test_who_waits_for_a_node_keeps_no_limit_from_others_while_a_session_leaves(
     assert seen.asked_to_leave("hot") == [200]
     assert seen.asked_to_leave("guest") == [200.02]
     keeps_all(seen)
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_what_a_limit_leaves_is_had_at_once_though_who_stands_before_waits_for_a_cell_to_go(limit: int) -> None:
+    """The one has the place of that cell, in the lab's limit or in its guarantee, and the other a free one."""
+    text = '[projects.dep]\nlimit = 2\n[projects.lab]\nparent = "dep"\nguaranteed = 1\n'
+    text += f"limit = {limit}\n"
+    text += '[projects.other]\nparent = "dep"\nguaranteed = 1\n'
+    seen = look(
+        quotas(text + '[qos.firm]\npriority = 100\nwalltime = "10 h"\nmust_be_in_quota = true\n'),
+        nodes(1, 4),
+        at(1, notebook("low", "lab", HOUR_S, qos="firm")),
+        at(100, notebook("high", "lab", 600, qos="reserved")),
+        at(105, notebook("asks", "other", 600)),
+        last=900,
+    )
+    assert seen.asked_to_leave("low") == [100]
+    assert seen.granted("high") <= 100 + SOON_S
+    assert seen.granted("asks") <= 105 + 1
+    keeps_all(seen)
