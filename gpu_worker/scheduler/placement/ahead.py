@@ -22,6 +22,7 @@ class Waiting:
         """Say with `is_timed` that nodes are to be drained: they may hold a short one, and no long one."""
         self._is_timed = is_timed
         self._shapes: list[Shape] = []  #: none that another one of them stands for
+        self.changes = 0  #: how often more was closed
 
     def __bool__(self) -> bool:
         return bool(self._shapes)
@@ -31,6 +32,7 @@ class Waiting:
         if not any(self._stands_for(one, shape) for one in self._shapes):
             self._shapes = [one for one in self._shapes if not self._stands_for(shape, one)]
             self._shapes.append(shape)
+            self.changes += 1
 
     def to(self, node: Node, shape: Shape) -> bool:
         """Whether the node is closed to such a request."""

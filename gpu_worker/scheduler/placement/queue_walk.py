@@ -41,6 +41,9 @@ class QueueWalk:
         self._takers_cache: dict[str, frozenset[ProjectId]] = {}  #: by class: projects with cells of a lower one
         self._groups: dict[Shape, list[Shape]] = {}
         self._open: list[list[Shape]] | None = None  #: shapes in line that are not closed, by what they need of a node
+        self._fits_cache: dict[Shape, bool] = {}  #: whether such a request finds room on a node held for a head
+        self._fits_as_of: tuple[int, ...] = ()  #: all that this depends on
+        self._narrowed: list[Shape] = []  #: those for which, as of then, all was left out already
         self._took_cache: frozenset[SessionId] | None = None  #: of which others have taken cells for their shares
         self._is_timed = bool(state.planned_drains)
         self._is_placed = False  #: whether room is made for the request that was looked at last
@@ -80,6 +83,13 @@ class QueueWalk:
             self._open = list(self._alike())
         waits, prospects = request.entry.shape, self._closed.prospects
         may_share = prospects is not None and prospects.are_for_shares
+        as_of = feasible.changes, feasible.taken, len(ahead.heads), ahead.blocked.changes
+        if as_of != self._fits_as_of or self._state.accounts.keeps_hot:  # who is counted may change what is kept
+            self._fits_cache, self._narrowed, self._fits_as_of = {}, [], as_of
+        if not may_share:
+            if any(_leaves_out(one, waits) for one in self._narrowed):
+                return
+            self._narrowed.append(waits)
         if may_share and self._has_no_share(request) and not feasible.has_left(waits):
             self.close_in_project(request)
         in_line, closed = self._state.queue.shapes, self._closed.shapes
@@ -93,7 +103,7 @@ class QueueWalk:
                 to_takers += [shape for shape in shapes if shape in in_line]
                 continue
             for shape in shapes:
-                if shape not in in_line or shape in closed or (is_feasible and _fits_in(feasible, shape, ahead)):
+                if shape not in in_line or shape in closed or (is_feasible and self._fits_in(feasible, shape, ahead)):
                     continue
                 if may_share or self._has_takers(shape) or self._may_take(shape, waits, ahead):
                     to_takers.append(shape)
@@ -196,6 +206,11 @@ class QueueWalk:
                 else:
                     self._closed.close_but_to_takers(self._groups[one])
 
+    def _fits_in(self, feasible: FeasibleShapes, shape: Shape, ahead: Ahead) -> bool:
+        if shape not in self._fits_cache:
+            self._fits_cache[shape] = _fits_in(feasible, shape, ahead)
+        return self._fits_cache[shape]
+
     def __iter__(self) -> Generator[Request]:
         state, queue = self._state, self._state.queue
         aside: list[Request] = []
@@ -235,6 +250,11 @@ class QueueWalk:
         for holder, amount, _ in self._state.accounts.holders(*user, cost) if replaces else ():
             holder.replacing += sign * amount
         self._state.pools.use(pool, *user, cost, sign)
+
+
+def _leaves_out(one: Shape, other: Shape) -> bool:
+    """Whether all that is left out behind the other, which waits, is left out behind this one."""
+    return one.qos == other.qos and one.walltime_ms <= other.walltime_ms and one.takes_in(other)
 
 
 def _fits_in(feasible: FeasibleShapes, shape: Shape, ahead: Ahead) -> bool:

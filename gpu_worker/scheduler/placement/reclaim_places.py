@@ -11,6 +11,7 @@ from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.nodes.node import Node
 from gpu_worker.scheduler.placement.ahead import Ahead
 from gpu_worker.scheduler.placement.backfill import Head
+from gpu_worker.scheduler.placement.feasible import may_hold
 from gpu_worker.scheduler.placement.heirs import has_heir
 from gpu_worker.scheduler.placement.lent import would_be_lent
 from gpu_worker.scheduler.placement.places import Placement, distance, has_slots, idles, victims_of
@@ -105,10 +106,12 @@ def _find_place(
             continue
         if not _is_in_time(state, node, shape):
             continue
-        hot = hot_leases(state, node, shape, account)
-        hot.sort(key=lambda lease: lease not in leaving)
         plan.begin()
         able = [one for lease in leases if (one := plan.victim(lease, now_ms)) is not None]
+        if full is None and not able and not may_hold(state, node, shape):
+            continue
+        hot = hot_leases(state, node, shape, account)
+        hot.sort(key=lambda lease: lease not in leaving)
         lacks, chosen, late_ms = missing(state, node, shape, claims), None, 0
         if ahead.lets_reclaim(node, shape):
             chosen = _choose_victims(plan, node, shape, lacks, hot, able, full)
