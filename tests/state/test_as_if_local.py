@@ -122,6 +122,16 @@ ROWS: dict[str, tuple[str, str, list[str]]] = {
         "r = Planet.B.g\nd = {Planet.A: 1}",
         ["r", "d[Planet.A]", "Planet.B.r", "Planet((1.0, 2.0)) is Planet.A"],
     ),
+    "enum whose members find something": (
+        "import enum, functools\nclass P(enum.Enum):\n  A = (1, [2])\n  B = (3, [4])\n  def __init__(self, a, b): self.a = a; self.b = b\n  @functools.cached_property\n  def g(self): return [self.a]\nP.A.g",
+        "r = P.B.g; P.A.note = 5; P.B.a = r; del P.B.b",
+        ["P.B.g is r", "P.A.note", "P.B.a is r", "hasattr(P.B, 'b')", "P((3, [4])) is P.B", "sorted(vars(P.A))"],
+    ),
+    "type variables": (
+        "from typing import Generic, TypeVar\nT = TypeVar('T', bound='Box')\nclass Box(Generic[T]): pass",
+        "U = TypeVar('U', int, str, covariant=True)\nr = T.__module__, T.__bound__",
+        ["r", "(U.__module__, U.__constraints__, U.__covariant__, T.__module__)", "Box.__parameters__[0] is T"],
+    ),
     "namedtuple": (
         "from collections import namedtuple\nPt = namedtuple('Pt', 'x y', defaults=[0])\np = Pt(1)",
         "q = p._replace(y=5)\nR = namedtuple('R', 'a b')\nr = R(1, 2)",
