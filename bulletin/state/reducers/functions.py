@@ -11,6 +11,7 @@ from bulletin.state import definition_ids, lookups
 from bulletin.state.encoding import Encoding
 from bulletin.state.handles import Handle, parts
 from bulletin.state.inplace import fill_dict, set_cell
+from bulletin.state.hand_made_modules import is_hand_made
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, NotHere, Reduced
 from bulletin.state.missing_modules import require_there
 
@@ -30,6 +31,8 @@ def is_importable(definition: Any) -> bool:
     found: Any = sys.modules.get(module_name)
     if found is None:
         found = _part_of_package(module_name)
+    elif is_hand_made(module_name):
+        return False
     for part in name.split("."):
         found = getattr(found, part, None)
     return found is definition and id(definition) not in MADE_LATER
@@ -122,7 +125,7 @@ def _globals_of(encoder: Encoding, function: FunctionType) -> Any:
     if spoken is encoder.namespace:
         return spoken
     name = spoken.get("__name__")
-    if isinstance(name, str) and getattr(sys.modules.get(name), "__dict__", None) is spoken:
+    if isinstance(name, str) and getattr(sys.modules.get(name), "__dict__", None) is spoken and not is_hand_made(name):
         return name
     return spoken if "__spec__" not in spoken else module_of_globals(spoken) or spoken
 
