@@ -20,7 +20,11 @@ class C: pass
 \"\"\", mod.__dict__)
 sys.modules["made_by_hand"] = mod
 """
-USE = "import made_by_hand\nfrom made_by_hand import inc, C\nr = inc(), made_by_hand is mod, C.__module__, type(C()) is mod.C"
+USE = """
+import made_by_hand
+from made_by_hand import inc, C
+r = inc(), made_by_hand is mod, C.__module__, type(C()) is mod.C
+"""
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,9 @@ from typing import Any
 from bulletin.cpython.referrers import module_of_globals
 from bulletin.state import definition_ids, lookups
 from bulletin.state.encoding import Encoding
+from bulletin.state.hand_made_modules import is_hand_made
 from bulletin.state.handles import Handle, parts
 from bulletin.state.inplace import fill_dict, set_cell
-from bulletin.state.hand_made_modules import is_hand_made
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, NotHere, Reduced
 from bulletin.state.missing_modules import require_there
 
