@@ -9,6 +9,7 @@ import sys
 import threading
 import warnings  # noqa: F401  it is looked up in `sys.modules`
 from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import Any, NamedTuple
 
 from .library_places import LibraryPlace
@@ -78,7 +79,7 @@ _replaced: dict[str, Any] = {}
 
 
 def _read_built_ins() -> dict[str, Any]:
-    return {name: value for name, value in vars(builtins).items() if name[:1] != "_"}
+    return {name: value for name, value in vars(builtins).items() if type(value) is FunctionType}
 
 
 def _write_built_in(name: str, value: Any) -> None:
@@ -97,7 +98,14 @@ def _magics() -> dict[str, dict[str, Any]]:
 
 
 def _read_magics() -> dict[tuple[str, str], Any]:
-    return {(kind, name): magic for kind, by_name in _magics().items() for name, magic in by_name.items()}
+    found = {(kind, name): magic for kind, by_name in _magics().items() for name, magic in by_name.items()}
+    return {key: magic for key, magic in found.items() if _is_added(magic)}
+
+
+def _is_added(magic: Any) -> bool:
+    """Tell whether a magic is none of the many that come with IPython, which nobody need ask about."""
+    home = getattr(magic, "__module__", None)
+    return not (isinstance(home, str) and home.startswith("IPython."))
 
 
 def _write_magic(key: tuple[str, str], magic: Any) -> None:

@@ -1,6 +1,7 @@
 """Functions of the notebook: by value, once per side, with the receiver's own namespace as their globals."""
 
 import functools
+import re
 import sys
 from collections.abc import Callable, Mapping
 from types import BuiltinMethodType, CellType, CodeType, FunctionType, MethodType, ModuleType
@@ -299,6 +300,7 @@ def find_method(owner: Any, name: str) -> Any:
 EXACT: dict[type, Callable[[Encoding, Any], Reduced]] = {
     FunctionType: reduce_function,
     BuiltinMethodType: reduce_method,
+    type(re.compile("").match): reduce_method,  # of C code that is given the class as well: `builtin_method`
     MethodType: reduce_method,
     CellType: reduce_cell,
     CodeType: reduce_code,
