@@ -132,6 +132,16 @@ ROWS: dict[str, tuple[str, str, list[str]]] = {
         "U = TypeVar('U', int, str, covariant=True)\nr = T.__module__, T.__bound__",
         ["r", "(U.__module__, U.__constraints__, U.__covariant__, T.__module__)", "Box.__parameters__[0] is T"],
     ),
+    "generic class behind a plain base": (
+        "from typing import Generic, TypeVar\nclass Base: pass\nT = TypeVar('T')",
+        "class Box(Base, Generic[T]):\n  def __init__(s, v): s.v = v\nb = Box[int](3)",
+        ["b.v", "type(b) is Box", "Box[str]('x').v", "Box.__parameters__[0] is T", "Box.__orig_bases__[0] is Base"],
+    ),
+    "subclass that a second base hears of": (
+        "heard = []\nclass Base: pass\nclass Hears:\n  def __init_subclass__(cls): heard.append(cls.__name__)",
+        "class Both(Base, Hears): pass",
+        ["heard", "[one.__name__ for one in Hears.__subclasses__()]", "Both.__bases__ == (Base, Hears)"],
+    ),
     "namedtuple": (
         "from collections import namedtuple\nPt = namedtuple('Pt', 'x y', defaults=[0])\np = Pt(1)",
         "q = p._replace(y=5)\nR = namedtuple('R', 'a b')\nr = R(1, 2)",

@@ -201,7 +201,8 @@ _ASKED = frozenset(
 @contextmanager
 def quiet(bases: tuple[type, ...]) -> Iterator[None]:
     """Keep the nearest `__init_subclass__` from running a second time for a class that has been made before."""
-    owner = next((cls for base in bases for cls in base.__mro__ if "__init_subclass__" in vars(cls)), object)
+    inherited = (cls for base in bases for cls in base.__mro__ if cls is not object)  # which comes behind all bases
+    owner = next((cls for cls in inherited if "__init_subclass__" in vars(cls)), object)
     if owner is object or not is_python_class(owner):
         yield
         return
