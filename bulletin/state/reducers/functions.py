@@ -277,6 +277,8 @@ def reduce_method(_: Encoding, method: Any) -> Reduced:
     The object is not asked for the former: it may be a class that is not filled yet.
     """
     if type(method) is MethodType:
+        if method.__self__ is sys.stdout or method.__self__ is sys.stderr:  # each side has its own kind of stream
+            return find_method, (method.__self__, method.__name__)
         return make_method, (method.__func__, method.__self__)
     reduced = method.__reduce_ex__(5)
     return (find_method, reduced[1]) if isinstance(reduced, tuple) and reduced[0] is getattr else NotImplemented

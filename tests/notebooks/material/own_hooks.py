@@ -89,3 +89,14 @@ made.call(), hasattr(builtins, "shout")
 # %%
 import made_here
 made_here.call(), made_here is made, made_here.__doc__, warnings.showwarning is show
+
+# %%
+# state: no say, it is a method of each side's own stream
+say = sys.stdout.write
+say("once\n")
+
+# %%
+say("twice\n")
+
+# %%
+say("and again\n"), say == sys.stdout.write
