@@ -4,7 +4,7 @@ import importlib.metadata
 import importlib.util
 import sys
 import sysconfig
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 
 #: As long as a version may be on the wire.
 _LONGEST = 100
@@ -16,6 +16,8 @@ def find_spec(name: str) -> ModuleSpec | None:
         return importlib.util.find_spec(name)
     except (ImportError, ValueError):
         return None
+    except Exception:  # noqa: BLE001  a finder in `sys.meta_path` is a cell's, which may lack what it relies on
+        return PathFinder.find_spec(name)
 
 
 def version_of(name: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from bulletin.errors import UNLOADABLE, CannotSend
 
-from . import ambient, lookups, modules, names, registrations
+from . import ambient, hooks, lookups, modules, names, registrations
 from .exchange import Buffer, Exchange
 from .exchange_writer import ExchangeWriter
 from .handles import LOST, Handle, parts
@@ -92,7 +92,7 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
     registered = registrations.named(registrations.observe(namespace))
     diff.run(follow=True)
     for _ in registered:  # what is in one may reach another
-        reached = _libraries(diff, needs)
+        reached = _libraries(diff, needs) | hooks.HOMES
         diff.add([name for name in registered if name.removeprefix(names.REGISTERED) in reached], registered)
         diff.run(follow=True)
     for name in [name for name in direct if not names.is_history(name)]:

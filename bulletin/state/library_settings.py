@@ -106,6 +106,19 @@ def _write_figures(_: Any, value: Mapping[str, Any]) -> None:
 _FIGURES = {"figure_formats": {"png"}, "print_figure_kwargs": {"bbox_inches": "tight"}, "close_figures": True}
 
 
+def _read_text_printer(_: Any) -> dict[str, Any]:
+    """Read `%pprint` and `%precision`: how IPython writes values as text."""
+    printer = shell_of_cells().display_formatter.formatters["text/plain"]
+    return {"pprint": bool(printer.pprint), "float_precision": str(printer.float_precision)}
+
+
+def _write_text_printer(_: Any, value: Mapping[str, Any]) -> None:
+    printer = shell_of_cells().display_formatter.formatters["text/plain"]
+    printer.pprint = value["pprint"]
+    if printer.float_precision != value["float_precision"]:
+        printer.float_precision = value["float_precision"]
+
+
 def _read_torch(torch: Any) -> dict[str, Any]:
     printing = sys.modules["torch._tensor_str"].PRINT_OPTS
     return {
@@ -204,6 +217,8 @@ def _write_template(io: Any, value: str) -> None:
 
 
 LIBRARY_KINDS = {
+    # before numpy's own printing, which `%precision` sets as well
+    "text": SettingKind("IPython.core.interactiveshell", _read_text_printer, _write_text_printer),
     "printing": SettingKind("numpy", lambda numpy: numpy.get_printoptions(), _write_printing),
     "errors": SettingKind("numpy", lambda numpy: numpy.geterr(), _write_errors),
     "torch": SettingKind(

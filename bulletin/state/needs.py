@@ -86,9 +86,48 @@ class _CellNames:
                 self._read_statement(statement)
 
     def _read_statement(self, statement: ast.stmt) -> None:
-        if self._read_magic(statement):
-            return
-        module = ast.Module([statement], type_ignores=[])
+        if not self._read_magic(statement) and not self._read_compound(statement):
+            self._read_whole(statement)
+
+    def _read_compound(self, statement: ast.stmt) -> bool:
+        """Take in a statement that has others, in the order in which they run; return False to have it read at once.
+
+        What its body binds first is not read there: `with Pool() as pool: pool.map(...)` needs no earlier `pool`.
+        """
+        match statement:
+            case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
+                headers = [_bind(item.optional_vars, item.context_expr) for item in items]
+                self._read_branches([*headers, *body], [])  # a manager may swallow what its body raises
+            case ast.For(target=target, iter=source) | ast.AsyncFor(target=target, iter=source):
+                self._read_whole(_bind(None, source))
+                self._read_branches([_bind(target, source), *statement.body], statement.orelse, [])
+            case ast.While(test=test, body=body, orelse=orelse):
+                self._read_whole(_bind(None, test))
+                self._read_branches(body, orelse, [])
+            case ast.If(test=test, body=body, orelse=orelse):
+                self._read_whole(_bind(None, test))
+                self._read_branches(body, orelse)
+            case ast.Break() | ast.Continue():
+                pass
+            case _:
+                return False
+        return True
+
+    def _read_branches(self, *branches: list[ast.stmt]) -> None:
+        """Take in statements of which some run: bound is then what each of these lists leaves bound."""
+        before = self._bound
+        left = []
+        for branch in branches:
+            self._bound = set(before)
+            for statement in branch:
+                self._read_statement(statement)
+            left.append(self._bound)
+        self._bound = set.intersection(*left)
+
+    def _read_whole(self, statement: ast.stmt) -> None:
+        if isinstance(statement, ast.Try | ast.TryStar | ast.Match):  # it may leave a loop that is not there any more
+            statement = ast.While(ast.Constant(value=True), [statement], [])
+        module = ast.fix_missing_locations(ast.Module([statement], type_ignores=[]))
         code = compile(module, "<cell>", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
         loads, stores, deletes = _top_level(code)
         found = lookups.of_code(code)
@@ -189,6 +228,11 @@ def _binds_surely(statement: ast.stmt) -> set[str]:
         case ast.ImportFrom(names=aliases):
             return {alias.asname or alias.name for alias in aliases}
     return set()
+
+
+def _bind(target: ast.expr | None, value: ast.expr) -> ast.stmt:
+    """Make the statement that reads a value, and binds it if there is a target."""
+    return ast.Expr(value) if target is None else ast.Assign([target], value)
 
 
 def _targets(target: ast.expr) -> Iterator[str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from . import hooks
 from .atoms import ATOMS
 from .inplace import attributes_of
 from .library_places import LibraryPlace
@@ -34,6 +35,8 @@ def owner_of(place: LibraryPlace) -> Any:
 
 def find(place: LibraryPlace) -> Any:
     """Return what is at a place, or ABSENT."""
+    if hooks.is_hook(place):
+        return ABSENT if not place.key or (hook := hooks.find_hook(place)) is None else hook
     owner = owner_of(place)
     held: Any = vars(owner) if isinstance(owner, type | ModuleType) else attributes_of(owner)
     found = ABSENT if held is None else held.get(place.attribute, ABSENT)
@@ -56,7 +59,7 @@ def put(place: LibraryPlace, value: Any, transaction: LoadTransaction) -> None:
     before = find(place)
     if before is value or (type(before) is type(value) and is_atom(value) and before == value):
         return
-    if place.key and entries_of(find(place._replace(key=()))) is None:
+    if place.key and not hooks.is_hook(place) and entries_of(find(place._replace(key=()))) is None:
         inherited = getattr(owner_of(place), place.attribute, None)  # a library copies it for the class (yaml)
         put(place._replace(key=()), dict(inherited) if type(inherited) is dict else {}, transaction)
     change = changer(place)
@@ -66,6 +69,8 @@ def put(place: LibraryPlace, value: Any, transaction: LoadTransaction) -> None:
 
 def changer(place: LibraryPlace) -> Callable[[Any], None]:
     """Make the function that puts a value there, or takes out what is there."""
+    if hooks.is_hook(place):
+        return lambda value: hooks.set_hook(place, None if value is ABSENT else value)
     owner = owner_of(place)
     if place.key:
         return functools.partial(_set_item, entries_of(find(place._replace(key=()))), place.key[0])

@@ -13,7 +13,7 @@ from itertools import islice
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from . import untransferable
+from . import hooks, untransferable
 from .entry_owners import MAX_PARTS, is_constant, is_own, is_own_entry, is_put_by_user, made_later
 from .handles import Handle
 from .library_places import LibraryDict, LibraryPlace, LibraryPlaces, is_kept_for_speed
@@ -67,6 +67,9 @@ class Registrations:
                 found_at = context_variables.place_of(variable)
                 if found_at is not None:
                     self._note(LibraryPlace(found_at.module, "", found_at.attribute, found_at.key), variable)
+        for place, hook in hooks.all_hooks():
+            if is_own_entry(hook):
+                self._note(place, hook)
         while self._later:
             place, value = self._later.popitem()
             if find(place) is value:
@@ -230,7 +233,8 @@ class Registrations:
                 continue
             del found[place]
             is_of_instance = not isinstance(owner_of(place), type | ModuleType)
-            if now is not ABSENT and (is_of_instance or place.key or is_own(now) or is_atom(now)):
+            is_meant = is_of_instance or (place.key and not hooks.is_hook(place)) or is_own(now) or is_atom(now)
+            if now is not ABSENT and is_meant:
                 self._note(place, now)
 
 

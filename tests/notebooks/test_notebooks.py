@@ -14,6 +14,7 @@ BY_TURNS = (
     "hf_trainer",
     "messy_names",
     "numpy_basics",
+    "own_hooks",
     "pandas_cleaning",
     "python_objects",
     "recursion_memo",

@@ -122,6 +122,26 @@ ROWS: dict[str, tuple[str, str, list[str]]] = {
         "r = Planet.B.g\nd = {Planet.A: 1}",
         ["r", "d[Planet.A]", "Planet.B.r", "Planet((1.0, 2.0)) is Planet.A"],
     ),
+    "enum whose members find something": (
+        "import enum, functools\nclass P(enum.Enum):\n  A = (1, [2])\n  B = (3, [4])\n  def __init__(self, a, b): self.a = a; self.b = b\n  @functools.cached_property\n  def g(self): return [self.a]\nP.A.g",
+        "r = P.B.g; P.A.note = 5; P.B.a = r; del P.B.b",
+        ["P.B.g is r", "P.A.note", "P.B.a is r", "hasattr(P.B, 'b')", "P((3, [4])) is P.B", "sorted(vars(P.A))"],
+    ),
+    "type variables": (
+        "from typing import Generic, TypeVar\nT = TypeVar('T', bound='Box')\nclass Box(Generic[T]): pass",
+        "U = TypeVar('U', int, str, covariant=True)\nr = T.__module__, T.__bound__",
+        ["r", "(U.__module__, U.__constraints__, U.__covariant__, T.__module__)", "Box.__parameters__[0] is T"],
+    ),
+    "generic class behind a plain base": (
+        "from typing import Generic, TypeVar\nclass Base: pass\nT = TypeVar('T')",
+        "class Box(Base, Generic[T]):\n  def __init__(s, v): s.v = v\nb = Box[int](3)",
+        ["b.v", "type(b) is Box", "Box[str]('x').v", "Box.__parameters__[0] is T", "Box.__orig_bases__[0] is Base"],
+    ),
+    "subclass that a second base hears of": (
+        "heard = []\nclass Base: pass\nclass Hears:\n  def __init_subclass__(cls): heard.append(cls.__name__)",
+        "class Both(Base, Hears): pass",
+        ["heard", "[one.__name__ for one in Hears.__subclasses__()]", "Both.__bases__ == (Base, Hears)"],
+    ),
     "namedtuple": (
         "from collections import namedtuple\nPt = namedtuple('Pt', 'x y', defaults=[0])\np = Pt(1)",
         "q = p._replace(y=5)\nR = namedtuple('R', 'a b')\nr = R(1, 2)",

@@ -117,6 +117,17 @@ def test_a_result_that_cannot_travel_stays_under_its_name_as_a_handle(notebook: 
             notebook.local(touch)
 
 
+def test_an_iterator_over_matches_stays_as_the_part_that_cannot_travel_and_later_cells_go_on_with_it(
+    notebook: Notebook,
+) -> None:
+    stayed = notebook.gpu("import re\nfound = re.finditer('.', 'abc')\nfirst = next(found)[0]").stayed
+    assert [(one.name, one.kind) for one in stayed] == [("found", "_sre.SRE_Scanner")]
+    with pytest.raises(StayedBehind, match="a value inside found"):
+        notebook.local("next(found)")
+    notebook.gpu("rest = [match[0] for match in found]")
+    assert (notebook["first"], notebook["rest"], notebook.local("list(found)")) == ("a", ["b", "c"], [])
+
+
 def test_later_cells_use_a_value_that_stayed_and_it_is_said_once(notebook: Notebook) -> None:
     notebook.local("n = 0")
     notebook.gpu("def count():\n  yield from 'abc'\ngen = count()\nbox = [gen]")

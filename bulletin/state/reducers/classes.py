@@ -12,6 +12,7 @@ from typing import Any
 from bulletin.cpython.class_layout import is_python_class, make_abstract, register_anew, registered_with
 from bulletin.state import definition_ids
 from bulletin.state.encoding import Encoding
+from bulletin.state.inplace import fill_dict
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced, refuse
 from bulletin.state.missing_modules import require_there
 
@@ -200,7 +201,8 @@ _ASKED = frozenset(
 @contextmanager
 def quiet(bases: tuple[type, ...]) -> Iterator[None]:
     """Keep the nearest `__init_subclass__` from running a second time for a class that has been made before."""
-    owner = next((cls for base in bases for cls in base.__mro__ if "__init_subclass__" in vars(cls)), object)
+    inherited = (cls for base in bases for cls in base.__mro__ if cls is not object)  # which comes behind all bases
+    owner = next((cls for cls in inherited if "__init_subclass__" in vars(cls)), object)
     if owner is object or not is_python_class(owner):
         yield
         return
@@ -227,6 +229,7 @@ def fill_class(
             value.__setstate__(of_value)
         return
     put_down(transaction, entries)
+    _change_members(transaction, cls, members)
     before, registered_before = attributes(cls), _registered(cls)
     transaction.later(lambda: _set_attributes(cls, new), lambda: _set_attributes(cls, before))
     if registered != registered_before:
@@ -331,3 +334,12 @@ def _fill_members(cls: Any, states: list[dict[str, Any]]) -> None:
         except TypeError:  # a value without a hash is found by search
             continue
     type.__setattr__(cls, "_value2member_map_", by_value)
+
+
+def _change_members(transaction: LoadTransaction, cls: Any, states: list[dict[str, Any]]) -> None:
+    """Note what has become of the attributes of members, such as what a cached property has found."""
+    for member, state in zip(_members(cls).values(), states, strict=False):
+        held = member.__dict__
+        if held is not state:
+            before = dict(held)
+            transaction.later(functools.partial(fill_dict, held, state), functools.partial(fill_dict, held, before))

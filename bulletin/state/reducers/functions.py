@@ -1,6 +1,7 @@
 """Functions of the notebook: by value, once per side, with the receiver's own namespace as their globals."""
 
 import functools
+import re
 import sys
 from collections.abc import Callable, Mapping
 from types import BuiltinMethodType, CellType, CodeType, FunctionType, MethodType, ModuleType
@@ -9,6 +10,7 @@ from typing import Any
 from bulletin.cpython.referrers import module_of_globals
 from bulletin.state import definition_ids, lookups
 from bulletin.state.encoding import Encoding
+from bulletin.state.hand_made_modules import is_hand_made
 from bulletin.state.handles import Handle, parts
 from bulletin.state.inplace import fill_dict, set_cell
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, NotHere, Reduced
@@ -30,6 +32,8 @@ def is_importable(definition: Any) -> bool:
     found: Any = sys.modules.get(module_name)
     if found is None:
         found = _part_of_package(module_name)
+    elif is_hand_made(module_name):
+        return False
     for part in name.split("."):
         found = getattr(found, part, None)
     return found is definition and id(definition) not in MADE_LATER
@@ -122,7 +126,7 @@ def _globals_of(encoder: Encoding, function: FunctionType) -> Any:
     if spoken is encoder.namespace:
         return spoken
     name = spoken.get("__name__")
-    if isinstance(name, str) and getattr(sys.modules.get(name), "__dict__", None) is spoken:
+    if isinstance(name, str) and getattr(sys.modules.get(name), "__dict__", None) is spoken and not is_hand_made(name):
         return name
     return spoken if "__spec__" not in spoken else module_of_globals(spoken) or spoken
 
@@ -273,6 +277,8 @@ def reduce_method(_: Encoding, method: Any) -> Reduced:
     The object is not asked for the former: it may be a class that is not filled yet.
     """
     if type(method) is MethodType:
+        if method.__self__ is sys.stdout or method.__self__ is sys.stderr:  # each side has its own kind of stream
+            return find_method, (method.__self__, method.__name__)
         return make_method, (method.__func__, method.__self__)
     reduced = method.__reduce_ex__(5)
     return (find_method, reduced[1]) if isinstance(reduced, tuple) and reduced[0] is getattr else NotImplemented
@@ -296,6 +302,7 @@ def find_method(owner: Any, name: str) -> Any:
 EXACT: dict[type, Callable[[Encoding, Any], Reduced]] = {
     FunctionType: reduce_function,
     BuiltinMethodType: reduce_method,
+    type(re.compile("").match): reduce_method,  # of C code that is given the class as well: `builtin_method`
     MethodType: reduce_method,
     CellType: reduce_cell,
     CodeType: reduce_code,

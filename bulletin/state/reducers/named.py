@@ -13,6 +13,7 @@ from typing import Any
 from bulletin.cpython.class_layout import is_python_class
 from bulletin.cpython.pickle_memo import module_holding
 from bulletin.state.encoding import Encoding
+from bulletin.state.hand_made_modules import is_hand_made, register
 from bulletin.state.inplace import fill_dict
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, NotHere, Reduced, Unpicklable, refuse
 from bulletin.state.missing_modules import require_there
@@ -28,7 +29,8 @@ def reduce_module(encoder: Encoding, module: ModuleType) -> Reduced:
     if encoder.is_digest:
         state = {name: value for name, value in vars(module).items() if name != "__builtins__"}
         return ModuleType, (module.__name__,), state
-    args = (RECEIVER, module.__name__, module.__doc__)
+    is_registered = sys.modules.get(module.__name__) is module
+    args = (RECEIVER, module.__name__, module.__doc__, is_registered)
     return make_module, args, vars(module), None, None, fill_module
 
 
@@ -41,8 +43,8 @@ def reduce_kind_of_module(encoder: Encoding, module: ModuleType) -> Reduced:
 
 
 def travels_by_name(module: ModuleType) -> bool:
-    """Tell whether the other side imports a module by itself: it is in `sys.modules` under its name."""
-    return sys.modules.get(module.__name__) is module
+    """Tell whether the other side imports a module by itself: `sys.modules` has it, and no cell has put it there."""
+    return sys.modules.get(module.__name__) is module and not is_hand_made(module.__name__)
 
 
 def import_module(name: str) -> ModuleType:
@@ -71,11 +73,13 @@ def find_module(transaction: LoadTransaction, name: str) -> ModuleType:
     return import_module(name)
 
 
-def make_module(transaction: LoadTransaction, name: str, doc: str | None) -> ModuleType:
-    """Empty the existing module, or make a new one, where no file stands for the module."""
+def make_module(transaction: LoadTransaction, name: str, doc: str | None, is_registered: bool) -> ModuleType:
+    """Empty the existing module, or make a new one, where no file stands for the module; `import` finds it too."""
     old = transaction.take_existing()
     if type(old) is not ModuleType:
-        return ModuleType(name, doc)
+        old = ModuleType(name, doc)
+    if is_registered:
+        register(transaction, old)
     transaction.undoable(fill_dict, vars(old), list(vars(old).items()))
     for key in [key for key in vars(old) if key != "__builtins__"]:
         del vars(old)[key]

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from types import MemberDescriptorType, SimpleNamespace
 from typing import Any
 
+import cloudpickle
+
 from bulletin.state.atoms import ATOMS
 from bulletin.state.encoding import Encoding
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced, Unpicklable, refuse
@@ -130,6 +132,20 @@ def make_type_parameter(
     return made
 
 
+def reduce_type_variable(_: Encoding, value: typing.TypeVar) -> Reduced:
+    """Reduce a type variable as cloudpickle does, which gives it an id, with the module that it says it is of."""
+    made_by, args = cloudpickle.CloudPickler.dispatch_table[typing.TypeVar](value)
+    return (made_by, args) if made_by is getattr else (make_type_variable, (value.__module__, made_by, args))
+
+
+def make_type_variable(module: str, made_by: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """Make a type variable, or find the one that has its id, and let it say that it is of this module."""
+    made = made_by(*args)
+    if made.__module__ != module:
+        made.__module__ = module
+    return made
+
+
 def reduce_match(_: Encoding, match: re.Match[Any]) -> Reduced:
     """Reduce a match to how its pattern finds it in its text. Raises Unpicklable where it does not find it again."""
     pattern, text, pos, endpos = match.re, match.string, match.pos, match.endpos
@@ -188,6 +204,7 @@ EXACT: dict[type, Callable[[Encoding, Any], Reduced]] = {
     functools.cached_property: reduce_cached_property,
     re.Match: reduce_match,
     typing.NewType: reduce_new_type,
+    typing.TypeVar: reduce_type_variable,
     typing.ParamSpec: reduce_type_parameter,
     typing.TypeVarTuple: reduce_type_parameter,
 }

@@ -172,7 +172,6 @@ logger.setLevel(logging.DEBUG)
 logger.debug("seen now")
 
 # %%
-# state: no T, it is told to be of another module
 # state: no Stack, it has T in a tuple of its own
 T = typing.TypeVar("T")
 class Stack(typing.Generic[T]):

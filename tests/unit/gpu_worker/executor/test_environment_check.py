@@ -1,6 +1,7 @@
 """What is said of an environment before a cell runs in it."""
 
 import socket
+import sys
 
 import pytest
 from msgspec import structs
@@ -43,6 +44,16 @@ def test_another_bulletin_is_refused_also_one_that_says_the_same_version(theirs:
     said = find_refusal(theirs)
     assert words.format(socket.gethostname()) in said
     assert "Install the same one in both" in said
+
+
+def test_a_finder_of_a_cell_that_fails_makes_no_library_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Finder:
+        def find_spec(self, name: str, *_: object) -> None:
+            raise NameError(name)
+
+    monkeypatch.setattr(sys, "meta_path", [Finder(), *sys.meta_path])
+    (said,) = describe_differences({"json": "", "no_such_library": ""}, [], {})
+    assert "has no no_such_library" in said
 
 
 def test_only_what_differs_is_told() -> None:

@@ -1,0 +1,92 @@
+"""What the notebook gives Python to call is called on both sides: handlers of signals, hooks for errors."""
+
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+
+import pytest
+
+from tests.state.notebook import Notebook
+
+HANDLE = """
+import signal
+class Late(Exception): pass
+heard = []
+def handler(number, frame):
+    heard.append(number)
+    raise Late
+before = signal.signal(signal.SIGUSR1, handler)
+"""
+RAISE = """
+try:
+    signal.raise_signal(signal.SIGUSR1)
+except Exception as error:
+    caught = type(error).__name__
+"""
+WARN = """
+import warnings
+told = []
+def show(message, *args, **options): told.append(str(message))
+before, warnings.showwarning = warnings.showwarning, show
+warnings.simplefilter("always")
+"""
+THREAD = """
+import threading
+told = []
+def hook(args): told.append(args.exc_type.__name__)
+threading.excepthook = hook
+def fail(): raise KeyError(1)
+"""
+FAIL = "thread = threading.Thread(target=fail); thread.start(); thread.join(); del thread"
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGUSR1), warnings.showwarning, threading.excepthook, sys.excepthook
+    with warnings.catch_warnings():
+        yield
+    signal.signal(signal.SIGUSR1, before[0])
+    warnings.showwarning, threading.excepthook, sys.excepthook = before[1:]
+
+
+@pytest.mark.parametrize("is_gpu", [True, False])
+def test_a_handler_of_a_signal_is_called_where_the_signal_comes(is_gpu: bool, notebook: Notebook) -> None:
+    here, there = (notebook.gpu, notebook.local) if is_gpu else (notebook.local, notebook.gpu)
+    here(HANDLE)
+    there(RAISE)
+    assert notebook.local("caught, heard == [signal.SIGUSR1]") == ("Late", True)
+    here(RAISE)
+    assert notebook.local("caught, len(heard), signal.getsignal(signal.SIGUSR1) is handler") == ("Late", 2, True)
+    there("signal.signal(signal.SIGUSR1, before); del handler")
+    here("ends = signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL")
+    assert notebook.local("ends") is True
+
+
+def test_a_handler_that_an_earlier_gpu_cell_has_set_finds_what_it_looks_up(notebook: Notebook) -> None:
+    notebook.gpu(HANDLE)
+    notebook.gpu(RAISE)
+    assert notebook.local("caught, heard == [signal.SIGUSR1]") == ("Late", True)
+
+
+def test_a_function_that_shows_warnings_is_called_on_both_sides_until_it_is_taken_out(notebook: Notebook) -> None:
+    notebook.local(WARN)
+    notebook.gpu("warnings.warn('there')")
+    notebook.local("warnings.warn('here'); warnings.showwarning = before")
+    notebook.gpu("is_out = warnings.showwarning is not show")
+    assert notebook.local("told, is_out") == (["there", "here"], True)
+
+
+def test_errors_of_threads_are_told_to_the_hook_of_a_gpu_cell(notebook: Notebook) -> None:
+    notebook.gpu(THREAD)
+    notebook.local(FAIL)
+    notebook.gpu(FAIL)
+    assert notebook.local("told") == ["KeyError", "KeyError"]
+
+
+def test_a_function_among_the_built_ins_is_there_on_both_sides_until_it_is_taken_out(notebook: Notebook) -> None:
+    notebook.gpu("import builtins\ndef shout(text): return text.upper() + end\nend = '!'\nbuiltins.louder = shout")
+    assert notebook.local("louder('a')") == "A!"
+    notebook.gpu("r = louder('b'); del builtins.louder")
+    assert notebook.local("r, hasattr(builtins, 'louder')") == ("B!", False)
