@@ -90,13 +90,13 @@ def commands() -> str:
     parts.append("\n## Options of pool, broker and agent\n\n| option | setting |\n| --- | --- |\n")
     parts += [
         f"| `--{alias}` | `{trait}` |\n"
-        for alias, trait in sorted(cli.PoolCommand.aliases.items())
+        for alias, trait in sorted(cli.COMMANDS["pool"].aliases.items())
         if isinstance(alias, str) and len(alias) > 1 and not trait.startswith("Command.") and "Application" not in trait
     ]
     parts.append("| `--config FILE` | a configuration file |\n| `--exit-with-stdin` | end when standard input ends |\n")
     for command, flag in (
-        (cli.InitCommand, "`--defaults` asks nothing."),
-        (cli.DoctorCommand, "`--json` prints JSON."),
+        (cli.COMMANDS["init"], "`--defaults` asks nothing."),
+        (cli.COMMANDS["doctor"], "`--json` prints JSON."),
     ):
         word = command.name.partition("-")[2]
         parts.append(f"\n## Options of {word}\n\n{flag}\n\n| option | |\n| --- | --- |\n")
@@ -109,8 +109,8 @@ def commands() -> str:
         "With `--journal`, `--check` judges each step.\n\n"
     )
     parts.append("| option | default | |\n| --- | --- | --- |\n")
-    traits = cli.SimulateCommand.class_own_traits(config=True)
-    for alias, name in cli.SimulateCommand.aliases.items():
+    traits = cli.COMMANDS["simulate"].class_own_traits(config=True)
+    for alias, name in cli.COMMANDS["simulate"].aliases.items():
         trait = traits[name.partition(".")[2]]
         parts.append(f"| `--{alias}` | `{trait.default_value!r}` | {_cell(trait.help)} |\n")
     parts.append("\nExit status 78 is bad configuration: the line on standard error says what and where.\n")

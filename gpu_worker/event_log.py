@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Callable, MutableMapping
 from typing import Any
 
-import structlog
-from structlog.tracebacks import ExceptionDictTransformer
+from gpu_worker.plain_structlog import ExceptionDictTransformer, structlog
 
 #: Of one kind of event.
 MOST_A_MINUTE = 600

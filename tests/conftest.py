@@ -1,5 +1,7 @@
-"""In which order all tests run, and what no test asks: how fast a machine is."""
+"""In which order all tests run, what their processes keep, and what no test asks: how fast a machine is."""
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,10 @@ if settings.get_current_profile_name() in {"default", "ci"}:  # no other one was
         "patient", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
     )
     settings.load_profile("patient")
+
+# What one process of Python has compiled, all later ones read: tests start thousands, also where images forbid that.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 TESTS = Path(__file__).parent
 #: Folders whose tests take longest, the longest first. All others come after them.

@@ -1,5 +1,7 @@
 """`bulletin` itself: what it says of its commands, and of what is none."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,14 @@ def test_help_lists_every_command_in_lines_that_fit_a_terminal(capsys: pytest.Ca
     assert all(f"  bulletin {name}" in text for name in cli.COMMANDS)
     assert max(map(len, text.splitlines())) <= 100
     assert _said(capsys) == (2, "", text)
+
+
+def test_a_part_of_a_pool_waits_for_no_import_that_only_other_commands_need() -> None:
+    begin = "import sys; from gpu_worker.cli import COMMANDS; COMMANDS['agent']; print(*sys.modules)"
+    modules = subprocess.run([sys.executable, "-c", begin], capture_output=True, text=True, check=True).stdout.split()
+    assert "gpu_worker.event_log" in modules
+    others = ("rich", "yaml", "sqlalchemy", "gpu_worker.doctor", "gpu_worker.simulator", "gpu_worker.scheduler.machine")
+    assert set(others) & set(modules) == set()
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,10 @@ class FakeHub(ThreadingHTTPServer):
         self.asks = threading.Event()
         self.answers.set()
 
+    def serve_forever(self, poll_interval: float = 0.02) -> None:
+        """Serve until `shutdown`, which waits for the end of an interval: each test of a hub ends with it."""
+        super().serve_forever(poll_interval)
+
     def answer(self, path: str, token: str) -> tuple[int, object]:
         self.asked.append(path)
         self.asks.set()

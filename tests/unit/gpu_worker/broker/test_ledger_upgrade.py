@@ -1,5 +1,7 @@
 """The ledger's tables over the years: every step keeps what was there, and none leads back."""
 
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -217,6 +219,15 @@ def test_who_only_reads_makes_no_ledger_and_upgrades_none(empty_url: str, tmp_pa
     Ledger.open(empty_url).close()
     with Ledger.open(empty_url, upgrade=False) as ledger:
         assert ledger.cells() == []
+
+
+def test_who_opens_a_ledger_that_is_up_to_date_waits_for_no_migrations(empty_url: str) -> None:
+    Ledger.open(empty_url).close()
+    opens = (
+        "import sys; from gpu_worker.broker.ledger import Ledger; Ledger.open(sys.argv[1]).close(); print(*sys.modules)"
+    )
+    began = subprocess.run([sys.executable, "-c", opens, empty_url], capture_output=True, text=True, check=True)
+    assert "alembic" not in began.stdout.split()
 
 
 def test_brokers_that_open_a_new_ledger_at_once_all_find_it_made(empty_url: str) -> None:

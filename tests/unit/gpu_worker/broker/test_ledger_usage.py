@@ -22,6 +22,7 @@ from gpu_worker.broker.records import CreditRecord, HotRecord, Span
 from gpu_worker.broker.seen_groups import SEEN, SeenGroup, recalled
 from gpu_worker.broker.usage import Usage
 from gpu_worker.config import Pool
+from gpu_worker.engines import BAD_CONFIG
 from gpu_worker.quotas import Quotas, read_quotas
 from gpu_worker.scheduler.machine import Scheduler
 from tests.unit.gpu_worker.broker.ledger_records import HOLDER, record
@@ -320,7 +321,7 @@ def test_the_command_says_what_is_wrong(
     capsys: pytest.CaptureFixture[str], pool: str, words: list[str], sentence: str
 ) -> None:
     status, out, err = run(capsys, f"--folder={pool}", *words)
-    assert status == cli.BAD_CONFIG
+    assert status == BAD_CONFIG
     assert sentence in err
     assert out == ""
 
