@@ -78,16 +78,37 @@ def outdated(state: State, request: Request) -> Reason | None:
 def never_held(
     state: State, gpus: int, gpu_type: str, shape: Shape
 ) -> TooManyGpus | NoSuchGpu | NoSuchNode | TooLarge | None:
-    """Refused if no node that was ever there could hold it. While none was ever seen, nobody can say."""
-    if not any(state.slot_catalog.largest.values()):
+    """Refused if no node that was ever there could hold it. While none was ever seen, nobody can say.
+
+    Nor can they while nodes are to come back that were there before.
+    """
+    if state.slot_catalog.awaited or not any(state.slot_catalog.largest.values()):
         return None
     return _never_there(gpus, gpu_type, shape, state.slot_catalog.offers[shape.lane])
+
+
+def hopeless(state: State) -> list[tuple[Request, Reason]]:
+    """Find who waits and could run nowhere, or never: nodes have shown what a pool has since they came."""
+    found = list[tuple[Request, Reason]]()
+    for request in state.pending.values():
+        shape = request.entry.shape
+        reason: Reason | None = never_held(state, request.gpus, request.gpu_type, shape)
+        reason = reason or never_allowed(state, request.project, request.user, shape, request.walltime_ms)
+        if reason is not None:
+            found.append((request, reason))
+    return found
 
 
 def never_allowed(
     state: State, project: ProjectId, user: UserName, shape: Shape, walltime_ms: int
 ) -> OverLimit | OverBudget | NeverInQuota | None:
-    """Refused if limits and guarantees never let so many run, whatever else runs."""
+    """Refused if limits and guarantees never let so many run, whatever else runs.
+
+    What it costs, and where it is at home, nobody can say while the nodes that could hold it are to come back.
+    """
+    catalog = state.slot_catalog
+    if catalog.awaited and not any(_holds(offer, shape) for offer in catalog.offers[shape.lane]):
+        return None
     cost, qos, on_cpu = shape.cost, shape.qos, state.slot_catalog.is_on_cpu(shape.lane)
     if not cost:
         return None
@@ -109,7 +130,7 @@ def never_allowed(
             return OverBudget(at.project.id, cost, walltime_ms, budget.gpu_ms, budget.period, on_cpu, charged, dearest)
         if state.qos[qos].must_be_in_quota and at is account.payer and cost > at.most:
             return NeverInQuota(qos, at.project.id, cost, at.most, on_cpu)
-    for at in account.payer.path if state.qos[qos].must_be_in_quota else ():
+    for at in account.payer.path if state.qos[qos].must_be_in_quota and not catalog.awaited else ():
         never = state.pools.never_there(at, shape)
         if never is not None:
             beside, homes = never
