@@ -1,4 +1,4 @@
-"""What a scheduler must be told of the time before it was there: past use, spent budgets and nodes, out of the ledger."""
+"""What a scheduler must be told of the time before it was there, out of the ledger: use, spent budgets, nodes."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby

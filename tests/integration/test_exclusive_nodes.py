@@ -1,5 +1,7 @@
 """A node for oneself (`--exclusive`) on a pool of two nodes: which one it is, who is on it, what is kept of it."""
 
+import csv
+import io
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -118,6 +120,9 @@ def test_who_may_have_a_node_has_it_alone_and_a_broker_that_is_started_again_kno
 
     ran = alone.run_until(f"%%gpu {ALONE}\nprint('begun', flush=True)\n{waits}", shows="begun", then=come)
     assert ran.stream() == "begun\nover\n"
+    assert "all of large (2 CPU slots)" in alone.run("%gpu receipts").shown
+    used = list(csv.DictReader(io.StringIO(run("usage", "--cells", "--csv", "--folder", str(pool.folder)))))
+    assert {row["is_exclusive"] for row in used if row["qos"] == "debug"} == {"True"}
     with Ledger.open(f"sqlite:///{pool.folder / 'ledger.sqlite'}", upgrade=False) as ledger:
         *_, noted = ledger.event_payloads(EXCLUSIVE)
     assert (noted["node"], noted["gpus"], noted["qos"], noted["project"]) == ("large", 2, "debug", "default")

@@ -656,7 +656,9 @@ class Referee:
         return any(self.largest.values()) and not any(self.holds(offer, asked) for offer in self.shown)
 
     def hopeless(self) -> set[tuple[str, str]]:
-        found = [name for name, one in self.wishes.items() if self.never_fits(one.event) or not self.could_be_allowed(one)]
+        found = [
+            name for name, one in self.wishes.items() if self.never_fits(one.event) or not self.could_be_allowed(one)
+        ]
         return {("refuse", name) for name in found}
 
     def stop_awaiting(self) -> set[tuple[str, str]]:

@@ -10,7 +10,8 @@ from tests.scheduler.promises.played import at, node, opens, quotas
 from tests.scheduler.promises.seen import HOUR_S, Seen, see
 
 RULES = (
-    '[node_pools.big]\ngpu = "A100"\n[projects.lab]\nguaranteed = 4\nnode_pools = { big = 4 }\n[projects.guests]\nlimit = 12\n'
+    '[node_pools.big]\ngpu = "A100"\n[projects.lab]\nguaranteed = 4\nnode_pools = { big = 4 }\n'
+    "[projects.guests]\nlimit = 12\n"
     '[qos.debug]\npriority = 100\nwalltime = "2 h"\nexclusive = true\nmust_be_in_quota = true\n'
 )
 ALONE = {"qos": "debug", "is_exclusive": True}
