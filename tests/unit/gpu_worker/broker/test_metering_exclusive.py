@@ -1,4 +1,4 @@
-"""Who had a node for themselves is in the ledger, with what all of it is charged, whatever becomes of broker and node."""
+"""Who had a node for themselves is in the ledger, with what all of it is charged, whatever becomes of its broker."""
 
 import csv
 import io
