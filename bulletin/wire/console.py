@@ -199,6 +199,8 @@ class EndedRow(msgspec.Struct, frozen=True, kw_only=True):
     runs: int = 1
     #: In line, before its slots were granted; None is not known.
     waited_ms: int | None = None
+    #: Nobody else was on the node: its slots are all that it has.
+    is_exclusive: bool = False
 
 
 class AboutRunning(Message, frozen=True, kw_only=True, tag="about-running"):

@@ -93,6 +93,7 @@ class AgentSide:
             slot_word=slot_word,
             is_in_quota=lease.in_quota,
             price_percent=lease.price_percent,
+            is_exclusive=self._resources.is_exclusive,
             memory_bytes=lease.memory_bytes,
             sizes=lease.sizes,
         )

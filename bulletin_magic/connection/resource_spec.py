@@ -38,5 +38,6 @@ class LeaseInfo(msgspec.Struct, frozen=True, kw_only=True):
     is_in_quota: bool | None = None
     #: What its GPUs count for in budgets and past use; None where they count for what they are.
     price_percent: int | None = None
+    is_exclusive: bool = False  #: its slots are all that the node has, and nobody else is there
     memory_bytes: int = 0  #: of one of its slots; 0 is not known
     sizes: tuple[int, ...] = ()  #: the memory that slots of the pool have, each size once

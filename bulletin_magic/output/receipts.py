@@ -30,10 +30,10 @@ _FIGURES = {2, 3, 4, 5, 6, 7}
 
 
 def describe_slots(lease: LeaseInfo) -> str:
-    """Name the slots of a lease for people: "GPU-0 of node1", "a CPU slot of node1", "2 GPUs of node1"."""
+    """Name the slots of a lease for people: "GPU-0 of node1", "2 GPUs of node1", "all of node1 (2 GPUs)"."""
     is_named = len(lease.slots) == 1 and lease.slots[0] != lease.slot_word
     slots = lease.slots[0] if is_named else count(len(lease.slots), lease.slot_word)
-    return f"{slots} of {lease.node}"
+    return f"all of {lease.node} ({slots})" if lease.is_exclusive else f"{slots} of {lease.node}"
 
 
 #: How a cell ended of which the pool could not say more.
@@ -143,7 +143,7 @@ def describe_receipt(receipt: Receipt) -> str:
         facts.append(f"peak {show_size(receipt.peak_memory_bytes)}")
     if receipt.mean_utilization is not None:
         facts.append(f"GPU {_percent(receipt.mean_utilization)} busy")
-    if receipt.lease.price_percent is not None:
+    if receipt.lease.price_percent is not None or receipt.lease.is_exclusive:
         facts.append(f"charged as {_charged(receipt.lease)}")
     if receipt.lease.is_in_quota is not None:
         facts.append("in quota" if receipt.lease.is_in_quota else "borrowed")
@@ -151,8 +151,8 @@ def describe_receipt(receipt: Receipt) -> str:
 
 
 def _charged(lease: LeaseInfo) -> str:
-    """Count what the slots of a lease are charged as at their price: "4 GPUs", "0.5 GPUs"."""
-    number = len(lease.slots) * (lease.price_percent or 0) / 100
+    """Count what the slots of a lease are charged as at their price, if any: "4 GPUs", "0.5 GPUs"."""
+    number = len(lease.slots) * (100 if lease.price_percent is None else lease.price_percent) / 100
     return f"{number:g} {lease.slot_word}{'' if number == 1 else 's'}"
 
 

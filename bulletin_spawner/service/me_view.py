@@ -85,6 +85,7 @@ class CellReceipt(msgspec.Struct, frozen=True, kw_only=True):
     charged_ms: int | None = None
     runs: int = 1
     waited_ms: int | None = None  #: in line; None is not known
+    is_exclusive: bool = False  #: nobody else was on the node: it is charged as all its slots
     advice: str = ""
 
 
@@ -211,6 +212,7 @@ def _receipt(row: EndedRow, slot_word: str, sizes: Sequence[int]) -> CellReceipt
         charged_ms=row.charged_ms,
         runs=row.runs,
         waited_ms=row.waited_ms,
+        is_exclusive=row.is_exclusive,
         advice=next(_advise(row, slot_word, sizes), ""),
     )
 

@@ -26,6 +26,7 @@ from gpu_worker.broker.allowance_limits import (
     named_leads,
     refuse_for_all,
     refuse_for_lead,
+    refuse_size,
     refuse_what_all_have,
     usual_for_ms,
 )
@@ -144,7 +145,7 @@ class AllowanceBook:
             for_ms=asked.for_ms or usual_for_ms(accounts, project),
             is_exclusive=asked.is_exclusive,
         )
-        obstacle = refuse_for_all(accounts, project, wanted, on_cpu=self._on_cpu) or refuse_what_all_have(
+        obstacle = self._refuse_for_all(project, wanted) or refuse_what_all_have(
             accounts, project, wanted, on_cpu=self._on_cpu
         )
         if obstacle:
@@ -219,7 +220,7 @@ class AllowanceBook:
             for_ms = asked.for_ms or note.for_ms
             wanted = msgspec.structs.replace(note.wanted, for_ms=for_ms)
             accounts = self._shell.scheduler.state.accounts
-            obstacle = refuse_for_all(accounts, note.project, wanted, on_cpu=self._on_cpu)
+            obstacle = self._refuse_for_all(note.project, wanted)
             if not obstacle and not person.is_admin:
                 obstacle = refuse_for_lead(accounts, note.project, wanted, on_cpu=self._on_cpu)
             if obstacle:
@@ -227,6 +228,13 @@ class AllowanceBook:
             decided = _decided(note, "granted", person.user, sentence, now_ms, now_ms + for_ms)
         await self._keep(decided)
         return decided
+
+    def _refuse_for_all(self, project: ProjectId, wanted: AllowanceTerms) -> str:
+        """Say why nobody could grant this, or none could use it; empty where somebody could."""
+        state, on_cpu = self._shell.scheduler.state, self._on_cpu
+        return refuse_for_all(state.accounts, project, wanted, on_cpu=on_cpu) or refuse_size(
+            state, project, wanted, on_cpu=on_cpu
+        )
 
     def _find(self, person: Person, name: str) -> AllowanceNote:
         seen = [note for note in self._notes.values() if self._may_see(person, note)]

@@ -14,7 +14,9 @@ from bulletin.units import DAY_MS, show_duration
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.admission.cell_rules import cell_rules, known_qos, longest_walltime_ms
-from gpu_worker.scheduler.policy.projects import GPU_MILLI, Project, show_gpus
+from gpu_worker.scheduler.admission.refusals import no_such_node
+from gpu_worker.scheduler.policy.projects import GPU_MILLI, Project, show_gpus, slot_word
+from gpu_worker.scheduler.state import State
 
 #: For so long something is granted at most, and a cell runs at most.
 LEAD_FOR_MS, ADMIN_FOR_MS, LONGEST_CELL_MS = 31 * DAY_MS, 366 * DAY_MS, 30 * DAY_MS
@@ -46,6 +48,28 @@ def refuse_for_all(accounts: Accounts, project: ProjectId, wanted: AllowanceTerm
                 "Ask for fewer with --gpus, or an admin for a higher limit of the project."
             )
     return ""
+
+
+def refuse_size(state: State, project: ProjectId, wanted: AllowanceTerms, *, on_cpu: bool = False) -> str:
+    """Say that no node has as many GPUs, so that no cell could ever use what is asked for; empty where one could.
+
+    What only a user's limit forbids may be for several cells at once, on several nodes.
+    """
+    catalog, gpus = state.slot_catalog, wanted.gpus or 0
+    if catalog.awaited:
+        return ""
+    if wanted.is_exclusive:
+        never = no_such_node(state, gpus)
+        return "" if never is None else f"Nobody can have this: {never}"
+    largest = catalog.largest[catalog.lane_for(gpus)]
+    limit = state.accounts.of(project).project.user_limit_milli
+    if not largest or gpus <= largest or (limit is not None and limit < gpus * GPU_MILLI):
+        return ""
+    most = show_gpus(largest * GPU_MILLI, on_cpu=on_cpu)
+    word = slot_word(on_cpu=on_cpu)
+    return (
+        f"A cell has all its {word}s on one node, and the largest has {most}. Ask for {largest} or fewer with --gpus."
+    )
 
 
 def refuse_what_all_have(

@@ -1,12 +1,10 @@
 """What one lease does, cut into cells and hot time without a gap: the lines that the ledger gets of it. Pure."""
 
-from typing import Any
-
 import msgspec
 
 from bulletin.codes import LeaseEnd
 from bulletin.ids import CellId
-from gpu_worker.broker.records import CellRecord, HotRecord, LeaseHolder, LeaseRecord, Span
+from gpu_worker.broker.records import CellRecord, HotRecord, LeaseRecord, Span, holder_fields
 
 
 class Meter:
@@ -101,15 +99,12 @@ class Meter:
         started_at_ms, self._until_ms = self._until_ms, max(self._until_ms, at_ms)
         if started_at_ms == self._until_ms:
             return []
-        return [HotRecord(**self._holder(), started_at_ms=started_at_ms, ended_at_ms=self._until_ms)]
+        return [HotRecord(**holder_fields(self.lease), started_at_ms=started_at_ms, ended_at_ms=self._until_ms)]
 
     def _cut(self, at_ms: int) -> None:
         started_at_ms, self._now_ms = self._now_ms, max(self._now_ms, at_ms)
         if started_at_ms != self._now_ms:
             self._spans.append(Span(started_at_ms, self._now_ms, self._is_in_quota))
-
-    def _holder(self) -> dict[str, Any]:
-        return {name: getattr(self.lease, name) for name in LeaseHolder.__struct_fields__}
 
     def _fill(
         self, record: CellRecord, started_at_ms: int, spans: tuple[Span, ...], *, is_refunded: bool
@@ -117,7 +112,7 @@ class Meter:
         held_ms = sum(span.length_ms for span in spans)
         return msgspec.structs.replace(
             record,
-            **self._holder(),
+            **holder_fields(self.lease),
             started_at_ms=started_at_ms,
             ended_at_ms=spans[-1].ended_at_ms if spans else started_at_ms,
             held_ms=held_ms,

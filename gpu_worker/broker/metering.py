@@ -10,7 +10,6 @@ the lease ended in the ledger, and goes on under another name (`records.name_aga
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 import msgspec
 
@@ -27,6 +26,7 @@ from gpu_worker.broker.records import (
     Record,
     begun,
     first_name,
+    holder_fields,
     name_again,
 )
 from gpu_worker.broker.run_notes import Running
@@ -276,7 +276,7 @@ class Metering:
     def _follow_lease(self, lease: Lease, metered: _MeteredLease | None, now_ms: int) -> Iterator[Record]:
         if metered is None:
             metered = self._start_metering(lease, now_ms)
-            yield from begun(metered.meter.lease, is_exclusive=lease.is_exclusive)
+            yield from begun(metered.meter.lease, lease.charged or lease.cost)
         metered.over_ms = metered.closes_ms = metered.lost_ms = None  # it may have been given up, and is here again
         self._closing.pop(lease.id, None)
         meter = metered.meter
@@ -325,6 +325,7 @@ class Metering:
             kind=lease.lane,
             milli=sum(node.slots[slot].milli for slot in lease.slots),
             granted_at_ms=granted_at_ms,
+            is_exclusive=lease.is_exclusive,
         )
         return self._metered.setdefault(lease.id, _MeteredLease(Meter(record), cells, marks))
 
@@ -372,7 +373,7 @@ def stray(record: CellRecord, after_ms: int) -> list[Record]:
     Until `after_ms` the ledger knows what the lease did.
     """
     name = name_again(record.lease, record.cell)
-    lease = LeaseRecord(**_holder(record) | {"lease": name}, granted_at_ms=max(after_ms, record.started_at_ms))
+    lease = LeaseRecord(**holder_fields(record) | {"lease": name}, granted_at_ms=max(after_ms, record.started_at_ms))
     meter = Meter(lease)
     meter.begin(record.cell, is_in_quota=True, at_ms=record.started_at_ms, charged_milli=record.charged_milli)
     cell = meter.end(record, record.ended_at_ms, is_refunded=record.outcome is CellOutcome.RECLAIMED)
@@ -383,7 +384,7 @@ def _lost(meter: Meter, cell: CellId, outcome: CellOutcome) -> CellRecord:
     """Record a cell of which its agent has said nothing: all of it ran, as far as anybody knows."""
     lease = meter.lease
     return CellRecord(
-        **_holder(lease),
+        **holder_fields(lease),
         cell=cell,
         attempt=0,
         gpus=len(lease.slots) if lease.kind == "gpu" else 0,
@@ -394,7 +395,3 @@ def _lost(meter: Meter, cell: CellId, outcome: CellOutcome) -> CellRecord:
         outcome=outcome,
         label=LABEL if is_kept(cell) else "",
     )
-
-
-def _holder(record: LeaseHolder) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in LeaseHolder.__struct_fields__}

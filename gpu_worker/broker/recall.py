@@ -1,4 +1,4 @@
-"""What a scheduler must be told of the time before it was there: past use and spent budgets, out of the ledger."""
+"""What a scheduler must be told of the time before it was there, out of the ledger: use, spent budgets, nodes."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
@@ -7,6 +7,7 @@ from bulletin.ids import ProjectId
 from bulletin.units import DAY_MS
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.metering import Stretch
+from gpu_worker.broker.node_notes import NODES, awaited
 from gpu_worker.broker.usage import HourUse, paths
 from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.events import Event, PastCredits, PastUse, UseRecalled, UseRefunded
@@ -36,6 +37,8 @@ def past(
         yield UseRecalled(tuple(_as_counted(uses, settings.qos, outer or {}))), min(until_ms, now_ms)
     spent = _spent(ledger, None, settings, now_ms, has_gpu=has_gpu)
     yield UseRecalled((), spent, tuple(balances)), now_ms
+    for event in awaited(ledger.last_event(NODES), now_ms):
+        yield event, now_ms
 
 
 def of_new_budgets(

@@ -26,11 +26,17 @@ class LeaseHolder(msgspec.Struct, frozen=True, kw_only=True):
     slots: tuple[SlotId, ...]  #: those it held
     kind: Literal["gpu", "cpu"]  #: what they are; a MIG slice is a GPU
     milli: int | None = None  #: thousandths of one that they are together. None: as many whole ones, or nobody knew
+    is_exclusive: bool = False  #: nobody else was on the node: they are all that it has
 
     @property
     def slots_milli(self) -> int:
         """What it held, in thousandths of a slot: less than a thousand for a MIG slice."""
         return len(self.slots) * GPU_MILLI if self.milli is None else self.milli
+
+
+def holder_fields(holder: LeaseHolder) -> dict[str, Any]:
+    """Take from a record who held what, for another one."""
+    return {name: getattr(holder, name) for name in LeaseHolder.__struct_fields__}
 
 
 class Span(msgspec.Struct, frozen=True, order=True):
@@ -175,12 +181,17 @@ EXCLUSIVE = "exclusive-node"
 Record = CellRecord | HotRecord | LeaseRecord | CreditRecord | ConfigChange | LedgerEvent
 
 
-def begun(lease: LeaseRecord, *, is_exclusive: bool) -> Iterator[Record]:
-    """Tell that a lease begins; where nobody else is on its node, in an event of its own, which stays."""
+def begun(lease: LeaseRecord, charged_milli: int) -> Iterator[Record]:
+    """Tell that a lease begins; where nobody else is on its node, in an event of its own, which stays.
+
+    `charged_milli` is what its first cell is charged, at the price of its GPUs.
+    """
     yield lease
-    if is_exclusive:
+    if lease.is_exclusive:
         names = ("lease", "user", "project", "qos", "node", "milli")
-        payload = {"gpus": len(lease.slots)} | {name: getattr(lease, name) for name in names}
+        payload = {"gpus": len(lease.slots), "charged_milli": charged_milli} | {
+            name: getattr(lease, name) for name in names
+        }
         name = f"{EXCLUSIVE} {lease.lease}"[:256]
         yield LedgerEvent(id=name, kind=EXCLUSIVE, payload=payload, at_ms=lease.granted_at_ms)
 

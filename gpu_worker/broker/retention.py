@@ -21,7 +21,15 @@ _AT_ONCE = 500
 _EVERY_S = 3600.0
 _PAUSE_S = 0.05
 #: Events that repeat what other tables have. Those of quotas, drains and changes by hand stay.
-_REPEATED = ("cell-recorded", "hot-recorded", "lease-granted", "lease-ended", "cell-runs", "broker-alive")
+_REPEATED = (
+    "cell-recorded",
+    "hot-recorded",
+    "lease-granted",
+    "lease-ended",
+    "cell-runs",
+    "broker-alive",
+    "nodes-there",
+)
 
 
 def forget_some(database: Database, before_ms: int) -> int:

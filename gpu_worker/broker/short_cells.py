@@ -14,7 +14,7 @@ import msgspec
 from bulletin.codes import CellOutcome
 from bulletin.ids import CellId, LeaseId, SessionId
 from bulletin.units import MINUTE_MS
-from gpu_worker.broker.records import CellRecord, HotRecord, LeaseHolder, Record, Span
+from gpu_worker.broker.records import CellRecord, HotRecord, LeaseHolder, Record, Span, holder_fields
 
 #: Below this a cell is short. So a session has no more than sixty others a minute.
 SHORT_MS = 1_000
@@ -161,8 +161,7 @@ def _as_one(gathered: _GatheredCells) -> Iterator[Record]:
     held_ms = sum(cell.held_ms for cell in cells)
     began_ms = gathered.until_ms - held_ms
     if began_ms > gathered.started_ms:
-        holder = {name: getattr(first, name) for name in LeaseHolder.__struct_fields__}
-        yield HotRecord(**holder, started_at_ms=gathered.started_ms, ended_at_ms=began_ms)
+        yield HotRecord(**holder_fields(first), started_at_ms=gathered.started_ms, ended_at_ms=began_ms)
     is_in_quota = gathered.is_in_quota
     peaks = [cell.peak_memory_bytes for cell in cells if cell.peak_memory_bytes is not None]
     loads = [cell.mean_utilization for cell in cells if cell.mean_utilization is not None]

@@ -11,6 +11,8 @@ metadata = MetaData()
 #: Whole numbers that outgrow 32 bits; SQLite counts rows by themselves only in a plain INTEGER.
 _Count = BigInteger().with_variant(Integer(), "sqlite")
 
+_ALONE = "nobody else was on the node"
+
 #: All that happened, in order: every record of the other tables, and what has no table of its own.
 events = Table(
     "events",
@@ -58,6 +60,7 @@ cells = Table(
     Column("runs", Integer, nullable=False, server_default="1", comment="how many short cells it is"),
     Column("marks", Text, comment="eight letters of each of them but the first; NULL where it is one"),
     Column("waited_ms", BigInteger, comment="in line, before its slots were granted; NULL: not known"),
+    Column("is_exclusive", Boolean(create_constraint=False), nullable=False, server_default=false(), comment=_ALONE),
     Index("cells_by_user", "user", "ended_at_ms"),
     Index("cells_by_end", "ended_at_ms"),
 )
@@ -78,6 +81,7 @@ leases = Table(
     Column("ended_at_ms", BigInteger, comment="NULL while it holds"),
     Column("why", String(256), nullable=False),
     Column("milli", Integer, comment="thousandths of a slot, all together; NULL: all are whole"),
+    Column("is_exclusive", Boolean(create_constraint=False), nullable=False, server_default=false(), comment=_ALONE),
     Index("leases_by_end", "ended_at_ms"),
 )
 

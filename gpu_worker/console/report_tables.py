@@ -149,7 +149,7 @@ def cell_table(rows: Sequence[console.EndedRow]) -> ReportTable:
             short_id(row.cell) + (f" and {row.runs - 1} more" if row.runs > 1 else ""),
             str(row.attempt),
             f"{datetime.fromtimestamp(row.ended_at_ms / 1000, UTC):%d %b %H:%M:%S}",
-            row.outcome,
+            row.outcome + (", exclusive" if row.is_exclusive else ""),
             *(
                 show_duration(time_ms)
                 for time_ms in (row.ran_ms, row.held_ms, row.in_quota_ms, row.borrowed_ms, row.refunded_ms)

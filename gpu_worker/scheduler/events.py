@@ -66,6 +66,16 @@ class NodeDrained(msgspec.Struct, frozen=True, tag=True):
     is_drained: bool = True
 
 
+class NodesAwaited(msgspec.Struct, frozen=True, tag=True):
+    """These nodes were in the pool before the scheduler was there, and come back one by one, if they do.
+
+    Until all are back, or until a time, nothing is refused because no node has it.
+    """
+
+    nodes: tuple[str, ...]  #: their names
+    until_ms: int  #: in the time of `step`
+
+
 class RequestSubmitted(msgspec.Struct, frozen=True, tag=True):
     """A session wants to run a cell and has no lease for it."""
 
@@ -236,6 +246,7 @@ Event = (
     AgentJoined
     | AgentLost
     | NodeDrained
+    | NodesAwaited
     | RequestSubmitted
     | RequestWithdrawn
     | CellStarted

@@ -14,7 +14,7 @@ from gpu_worker.scheduler.actions import (
 )
 from gpu_worker.scheduler.admission.cell_rules import longest_walltime_ms, walltime_of
 from gpu_worker.scheduler.admission.outdated_sessions import evict_outdated
-from gpu_worker.scheduler.admission.refusals import never_allowed, never_held, outdated, refusal
+from gpu_worker.scheduler.admission.refusals import hopeless, outdated, refusal
 from gpu_worker.scheduler.admission.rejoin import rejoin
 from gpu_worker.scheduler.admission.reserved_places import place_anew, placed
 from gpu_worker.scheduler.deferral import A_LOOK_FOR, LATEST_MS, MANY, can_wait, goal_after, has_prospects
@@ -27,6 +27,7 @@ from gpu_worker.scheduler.events import (
     Event,
     LeaseEnded,
     NodeDrained,
+    NodesAwaited,
     PauseDeclined,
     RequestSubmitted,
     RequestWithdrawn,
@@ -96,6 +97,7 @@ class Scheduler:
         actions = self._note(event) if is_gone else []
         actions += self._turn_hours() + self._end_allowances()
         actions += [] if is_gone else self._note(event)
+        actions += self._end_awaiting()
         actions += departures.overdue(self.state)
         turns = self.state.accounts.turns
         actions += evict_outdated(self.state, self.state.touched)
@@ -140,6 +142,7 @@ class Scheduler:
         state = self.state
         changes = [*state.accounts.next_changes_ms(), state.boosts.next_ms, state.planned_drains.next_ms]
         changes += [state.accounts.turns_ms, state.accounts.allowances.next_ms, *state.alarms.values()]
+        changes.append(state.slot_catalog.awaited.until_ms)
         return min((at_ms for at_ms in changes if at_ms is not None and at_ms > self._now_ms), default=None)
 
     def _can_wait(self, event: Event, actions: list[Action], *, is_long: bool) -> bool:
@@ -186,12 +189,7 @@ class Scheduler:
             return []
         state.accounts.turn()
         place_anew(state)
-        actions: list[Action] = []
-        for request in list(state.pending.values()):
-            reason = never_allowed(state, request.project, request.user, request.entry.shape, request.walltime_ms)
-            if reason is not None:
-                actions.append(self._refuse(request, reason))
-        return actions
+        return self._refuse_hopeless()
 
     def _end_allowances(self) -> list[Action]:
         """Refuse what waits and could run by an allowance alone that is over. What runs goes on."""
@@ -227,6 +225,8 @@ class Scheduler:
                 for name in self.state.nodes[event.agent].leases:
                     departures.remember_shares(self.state, self.state.leases[name])
                 return [EndLease(lease.id, Why.NODE_LOST) for lease in self.state.part(event.agent)]
+            case NodesAwaited():
+                self.state.slot_catalog.awaited.expect(event.nodes, event.until_ms)
             case NodeDrained():
                 self.state.drain(event.agent, is_drained=event.is_drained)
             case RequestSubmitted():
@@ -376,13 +376,14 @@ class Scheduler:
         known = self.state.slot_catalog.offer_count
         actions = rejoin(self.state, event, self._now_ms)
         is_new = self.state.slot_catalog.offer_count > known
-        for request in list(self.state.pending.values()) if is_new else ():  # submitted while no node was known
-            shape = request.entry.shape
-            reason: Reason | None = never_held(self.state, request.gpus, request.gpu_type, shape)
-            reason = reason or never_allowed(self.state, request.project, request.user, shape, request.walltime_ms)
-            if reason is not None:
-                actions.append(self._refuse(request, reason))
-        return actions
+        return actions + (self._refuse_hopeless() if is_new else [])  # submitted while no node was known
+
+    def _end_awaiting(self) -> list[Action]:
+        """Refuse what could run nowhere, once all nodes are back that were awaited, or are awaited no longer."""
+        return self._refuse_hopeless() if self.state.slot_catalog.awaited.pop_over(self._now_ms) else []
+
+    def _refuse_hopeless(self) -> list[Action]:
+        return [self._refuse(request, reason) for request, reason in hopeless(self.state)]
 
     # What follows from the facts
 

@@ -1,5 +1,8 @@
 """A node for oneself (`--exclusive`) on a pool of two nodes: which one it is, who is on it, what is kept of it."""
 
+import csv
+import io
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -7,6 +10,7 @@ import pytest
 
 from bulletin.wire import keys
 from gpu_worker.broker.ledger import Ledger
+from gpu_worker.broker.node_notes import NODES
 from gpu_worker.broker.records import EXCLUSIVE
 from tests.integration.conftest import Notebook, until
 from tests.integration.nodes import Part, nodes, picture, run
@@ -32,17 +36,33 @@ class TwoNodes:
         self.start_broker()
         self.parts[0].until_said("broker ready")
         address = keys.read_private(self.folder / "pool.json", keys.PoolFile).agent_address
-        for name, slots in SIZES.items():
+        self.parts += [self.parts[0]] * len(SIZES)  # until they are started
+        for name in SIZES:
             (folder / name).mkdir()
             where = ("--folder", str(self.folder), f"--address={address}", f"--out={folder / name / 'node.json'}")
             run("node", "add", name, *where)
-            options = ("--device", "cpu", f"--slots={slots}", "--isolation", "shared", "--Pool.preload=[]")
-            self.parts.append(Part("agent", folder / name, *options))
+            self.start_agent(name)
         until(lambda: nodes(self.folder) == set(SIZES), "both nodes")
 
     def start_broker(self) -> None:
         """Start the broker, anew where there was one."""
         self.parts[:1] = [Part("broker", self.folder, f"--Pool.quota_file={self.quotas}")]
+
+    def start_agent(self, name: str) -> None:
+        """Start the agent of a node, anew where there was one."""
+        options = ("--device", "cpu", f"--slots={SIZES[name]}", "--isolation", "shared", "--Pool.preload=[]")
+        self.parts[self._place(name)] = Part("agent", self.folder.parent / name, *options)
+
+    def kill(self, *names: str) -> None:
+        """End the broker, or nodes, as a power cut does."""
+        for name in names:
+            part = self.parts[0 if name == "broker" else self._place(name)]
+            part.process.kill()
+            part.process.wait()
+
+    @staticmethod
+    def _place(name: str) -> int:
+        return 1 + [*SIZES].index(name)
 
     def states(self) -> dict[str, list[str]]:
         """What the slots of each node do."""
@@ -100,13 +120,53 @@ def test_who_may_have_a_node_has_it_alone_and_a_broker_that_is_started_again_kno
 
     ran = alone.run_until(f"%%gpu {ALONE}\nprint('begun', flush=True)\n{waits}", shows="begun", then=come)
     assert ran.stream() == "begun\nover\n"
+    assert "all of large (2 CPU slots)" in alone.run("%gpu receipts").shown
+    used = list(csv.DictReader(io.StringIO(run("usage", "--cells", "--csv", "--folder", str(pool.folder)))))
+    assert {row["is_exclusive"] for row in used if row["qos"] == "debug"} == {"True"}
     with Ledger.open(f"sqlite:///{pool.folder / 'ledger.sqlite'}", upgrade=False) as ledger:
         *_, noted = ledger.event_payloads(EXCLUSIVE)
     assert (noted["node"], noted["gpus"], noted["qos"], noted["project"]) == ("large", 2, "debug", "default")
-    pool.parts[0].process.kill()
-    pool.parts[0].process.wait()
+    pool.kill("broker")
     pool.start_broker()
     until(lambda: nodes(pool.folder) == set(SIZES), "both nodes")
     assert pool.states()["large"] == ["hot", "hot"]
     pool.quotas.write_text(QUOTAS.replace("exclusive = true", "exclusive = false"))
     until(lambda: pool.states()["large"] == ["free", "free"], "the session to leave that may begin no such cell")
+
+
+def test_nobody_is_refused_because_a_small_node_is_back_first_after_a_restart(
+    pool: TwoNodes, open_one: Callable[[], Notebook]
+) -> None:
+    pool.kill("broker")
+    pool.quotas.write_text(QUOTAS)
+    pool.start_broker()
+    until(lambda: nodes(pool.folder) == set(SIZES), "both nodes")
+    folder = ("--folder", str(pool.folder))
+    run("drain", "large", *folder)
+    alone, two = open_one(), open_one()
+    waiting = [
+        alone.start_until(f"%%gpu {ALONE}\nprint('alone')", shows="is being drained"),
+        two.start_until("%%gpu --gpus 2\nprint('two')", shows="is being drained"),
+    ]
+    ledger = f"sqlite:///{pool.folder / 'ledger.sqlite'}"
+
+    def noted() -> list[str]:
+        with Ledger.open(ledger, upgrade=False) as opened:
+            last = opened.last_event(NODES)
+            return [] if last is None else last.payload["nodes"]
+
+    until(lambda: set(noted()) == set(SIZES), "both nodes to be in the ledger")
+    pool.kill("broker", "large")
+    pool.start_broker()
+    until(lambda: nodes(pool.folder) == {"small"}, "the small node")
+
+    def reasons() -> list[str]:
+        return [row["reason"] for row in json.loads(run("queue", "--json", *folder))["waiting"]]
+
+    until(lambda: len(reasons()) == 2, "both to ask again")
+    assert all("no connected node has" in reason for reason in reasons())
+    pool.start_agent("large")
+    until(lambda: nodes(pool.folder) == set(SIZES), "both nodes")
+    run("drain", "large", "--undo", *folder)
+    shown = [one.collect(waits).stream() for one, waits in zip((alone, two), waiting, strict=True)]
+    assert shown == ["alone\n", "two\n"]

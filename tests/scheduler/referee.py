@@ -99,6 +99,8 @@ class Referee:
     on_hold: set[str] = field(default_factory=set)  # requests
     planned: dict[str, int] = field(default_factory=dict)  # agents that are to be drained, and when
     allowed: dict[str, ev.AllowanceChanged] = field(default_factory=dict)
+    awaited: set[str] = field(default_factory=set)  # names of nodes that are to come back
+    awaited_until_ms: int | None = None
     now_ms: int = 0
     hopes: bool = False  # whether all class hours that are still to come count
 
@@ -394,6 +396,8 @@ class Referee:
 
     def could_be_allowed(self, wish: Wish) -> bool:
         """Whether it might run if nobody else did, nothing was spent, and its class hours had come."""
+        if self.awaited_until_ms is not None and not any(self.holds(offer, wish.event) for offer in self.shown):
+            return not self.breaks_a_rule(wish.event)  # what it costs depends on nodes that are to come back
         self.hopes = True
         try:
             return self.is_allowed(wish, {})
@@ -462,8 +466,11 @@ class Referee:
         if any(one.windows for one in self.settings.projects):  # the last ones may be over
             due |= {("refuse", name) for name, wish in self.wishes.items() if not self.could_be_allowed(wish)}
         self.drain_what_is_due(now_ms)
-        due |= self.drop_allowances()
+        due |= self.drop_allowances() | self.stop_awaiting()
         match event:
+            case ev.NodesAwaited():
+                self.awaited = set(event.nodes) - {offer.node for offer in self.offers.values()}
+                self.awaited_until_ms = event.until_ms if self.awaited else None
             case ev.AllowanceChanged():
                 self.allowed[event.name] = event
                 due |= self.drop_allowances()
@@ -510,9 +517,8 @@ class Referee:
                         self.leases[name].gpu_type = was.gpu_type
                         self.leases[name].gpu_memory_bytes = was.gpu_memory_bytes
                         self.leases[name].since_ms, self.leases[name].grant = was.since_ms, was.grant
-                for request, wish in self.wishes.items():
-                    if self.never_fits(wish.event) or not self.could_be_allowed(wish):
-                        due.add(("refuse", request))
+                self.awaited.discard(event.node)
+                due |= self.stop_awaiting() | self.hopeless()
             case ev.AgentLost():
                 for name in [name for name, lease in self.leases.items() if lease.agent == event.agent]:
                     due.add(("end", name))
@@ -645,7 +651,23 @@ class Referee:
         return {("refuse", earlier)} if earlier else set()
 
     def never_fits(self, asked: ev.RequestSubmitted) -> bool:
+        if self.awaited_until_ms is not None:
+            return False
         return any(self.largest.values()) and not any(self.holds(offer, asked) for offer in self.shown)
+
+    def hopeless(self) -> set[tuple[str, str]]:
+        found = [
+            name for name, one in self.wishes.items() if self.never_fits(one.event) or not self.could_be_allowed(one)
+        ]
+        return {("refuse", name) for name in found}
+
+    def stop_awaiting(self) -> set[tuple[str, str]]:
+        """Once all nodes are back, or their time is over, who could run on none is to be refused."""
+        until_ms = self.awaited_until_ms
+        if until_ms is None or (self.awaited and self.now_ms < until_ms):
+            return set()
+        self.awaited_until_ms = None
+        return self.hopeless()
 
     def see_grant(self, event: ev.Event, grant: act.Grant, now_ms: int) -> None:
         if grant.request not in self.wishes:

@@ -25,6 +25,30 @@ def pool(*sizes: int, projects: tuple[Project, ...] = ()) -> Quotas:
     return bench
 
 
+GPUS, SLICES = models(3, "NVIDIA H100", 80), models(7, "NVIDIA H100 MIG 1g.10gb", 10, "mig", 142)
+
+
+@pytest.mark.parametrize(
+    ("offered", "asked", "says"),
+    [
+        ((*GPUS, *SLICES), {"gpus": 3}, "A node with 3 GPUs has slices of a GPU (MIG) besides, and such a one nobody"),
+        ((*GPUS, *SLICES), {"gpus": 4}, "A node with 3 GPUs has slices of a GPU (MIG) besides"),
+        ((*GPUS, *SLICES), {"gpus": 7, "gpu_type": "MIG"}, "A node with 7 GPUs has whole GPUs besides"),
+        ((*GPUS, *models(1, "NVIDIA L4", 24)), {"gpus": 3, "gpu_type": "H100"}, "has GPUs of another kind besides"),
+        ((*GPUS, *slots(1, "cpu")), {"gpus": 3}, "A node with 3 GPUs has CPU slots besides"),
+    ],
+)
+@pytest.mark.parametrize("has_other", [True, False])
+def test_who_asks_for_a_node_that_mixes_what_no_request_is_for_reads_that(
+    offered: tuple[ev.Slot, ...], asked: dict[str, object], says: str, *, has_other: bool
+) -> None:
+    bench = pool(*([2] if has_other else []))
+    bench.join("mixed", offered)
+    sentence = refused(bench, **asked, **NODE)
+    assert says in sentence
+    assert ("no node of this pool has" in sentence) is not (has_other and "gpu_type" not in asked)
+
+
 def allow(bench: Bench, hours: float, gpus: int = 2) -> None:
     allowance = Allowance(round(bench.now_ms + hours * 60 * MINUTE), gpus=gpus, is_exclusive=True)
     bench.say(ev.AllowanceChanged(f"of {gpus}", ProjectId("p"), UserName("ann"), allowance))

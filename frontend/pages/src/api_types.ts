@@ -116,6 +116,7 @@ export interface CellReceipt {
   charged_ms: number | null;
   runs: number;
   waited_ms: number | null;
+  is_exclusive: boolean;
   advice: string;
 }
 

@@ -169,12 +169,12 @@ function Receipts({ view }: { view: ReceiptsView }) {
   const number = (name: string) => ({ name, isNumber: true });
   return (
     <Table label="Last cells" columns={["Ended", "Cell", "How", number("Waited"), number("Ran"), number(`${view.slot_word} time`), number("Borrowed"), number("Returned"), ...(isMeasured ? [number("Busy"), number("Peak")] : []), "Where"]}>
-      {view.receipts.map((one) => <Receipt key={`${one.cell}-${one.ended_at_ms}`} one={one} isMeasured={isMeasured} />)}
+      {view.receipts.map((one) => <Receipt key={`${one.cell}-${one.ended_at_ms}`} one={one} word={view.slot_word} isMeasured={isMeasured} />)}
     </Table>
   );
 }
 
-function Receipt({ one, isMeasured }: { one: CellReceipt; isMeasured: boolean }) {
+function Receipt({ one, word, isMeasured }: { one: CellReceipt; word: string; isMeasured: boolean }) {
   const cost = one.charged_ms ?? (one.held_ms - one.refunded_ms) * one.slots;
   return (
     <>
@@ -189,7 +189,7 @@ function Receipt({ one, isMeasured }: { one: CellReceipt; isMeasured: boolean })
         <td class="number">{showSize(one.bytes_returned)}</td>
         {isMeasured && <td class="number">{one.mean_utilization === null ? "—" : `${Math.round(one.mean_utilization * 100)} %`}</td>}
         {isMeasured && <td class="number">{one.peak_memory_bytes === null ? "—" : showSize(one.peak_memory_bytes)}</td>}
-        <td>{one.node}</td>
+        <td>{one.node}{one.is_exclusive && <span class="note"> a node for yourself, charged as all its {count(one.slots, word)}</span>}</td>
       </tr>
       {one.advice && <tr class="advice"><td colSpan={isMeasured ? 11 : 9}><span>{one.advice}</span></td></tr>}
     </>

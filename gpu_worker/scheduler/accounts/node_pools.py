@@ -57,13 +57,14 @@ class NodePools:
         """
         if not self.by_name:
             return
+        slots = tuple(slots)
         inside: dict[str, list[Slot]] = {name: [] for name in self.by_name}
         for slot in slots:
             name = self._find_one(node, slot)
             if name:
                 inside[name].append(slot)
         for name, some in inside.items():
-            self.by_name[name].offer(agent, tuple(some))
+            self.by_name[name].offer(agent, tuple(some), len(slots) - len(some))
         projects.lose(self._missing())
 
     def _missing(self) -> dict[ProjectId, int]:

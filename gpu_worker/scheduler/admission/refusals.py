@@ -24,9 +24,9 @@ from gpu_worker.scheduler.admission.cell_rules import (
     walltime_of,
 )
 from gpu_worker.scheduler.events import RequestSubmitted
-from gpu_worker.scheduler.exclusive_reasons import NoSuchNode
+from gpu_worker.scheduler.exclusive_reasons import MixedNode, NoSuchNode
 from gpu_worker.scheduler.leases.leases import Request
-from gpu_worker.scheduler.leases.resources import Offer, SlotKind
+from gpu_worker.scheduler.leases.resources import Offer, SlotKind, Wants
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.policy.projects import GPU_MILLI
 from gpu_worker.scheduler.state import State
@@ -78,16 +78,45 @@ def outdated(state: State, request: Request) -> Reason | None:
 def never_held(
     state: State, gpus: int, gpu_type: str, shape: Shape
 ) -> TooManyGpus | NoSuchGpu | NoSuchNode | TooLarge | None:
-    """Refused if no node that was ever there could hold it. While none was ever seen, nobody can say."""
-    if not any(state.slot_catalog.largest.values()):
+    """Refused if no node that was ever there could hold it. While none was ever seen, nobody can say.
+
+    Nor can they while nodes are to come back that were there before.
+    """
+    if state.slot_catalog.awaited or not any(state.slot_catalog.largest.values()):
         return None
     return _never_there(gpus, gpu_type, shape, state.slot_catalog.offers[shape.lane])
+
+
+def no_such_node(state: State, gpus: int) -> NoSuchNode | None:
+    """Say that no node, of whatever GPUs, is one that somebody could have alone with so many; None while one may be."""
+    qos = next(iter(state.qos.values()))
+    shape = state.slot_catalog.shape_of(gpus, "", Wants(is_exclusive=True), qos, qos.walltime_ms)
+    never = never_held(state, gpus, "", shape)
+    return never if isinstance(never, NoSuchNode) else None
+
+
+def hopeless(state: State) -> list[tuple[Request, Reason]]:
+    """Find who waits and could run nowhere, or never: nodes have shown what a pool has since they came."""
+    found = list[tuple[Request, Reason]]()
+    for request in state.pending.values():
+        shape = request.entry.shape
+        reason: Reason | None = never_held(state, request.gpus, request.gpu_type, shape)
+        reason = reason or never_allowed(state, request.project, request.user, shape, request.walltime_ms)
+        if reason is not None:
+            found.append((request, reason))
+    return found
 
 
 def never_allowed(
     state: State, project: ProjectId, user: UserName, shape: Shape, walltime_ms: int
 ) -> OverLimit | OverBudget | NeverInQuota | None:
-    """Refused if limits and guarantees never let so many run, whatever else runs."""
+    """Refused if limits and guarantees never let so many run, whatever else runs.
+
+    What it costs, and where it is at home, nobody can say while the nodes that could hold it are to come back.
+    """
+    catalog = state.slot_catalog
+    if catalog.awaited and not any(_holds(offer, shape) for offer in catalog.offers[shape.lane]):
+        return None
     cost, qos, on_cpu = shape.cost, shape.qos, state.slot_catalog.is_on_cpu(shape.lane)
     if not cost:
         return None
@@ -109,7 +138,7 @@ def never_allowed(
             return OverBudget(at.project.id, cost, walltime_ms, budget.gpu_ms, budget.period, on_cpu, charged, dearest)
         if state.qos[qos].must_be_in_quota and at is account.payer and cost > at.most:
             return NeverInQuota(qos, at.project.id, cost, at.most, on_cpu)
-    for at in account.payer.path if state.qos[qos].must_be_in_quota else ():
+    for at in account.payer.path if state.qos[qos].must_be_in_quota and not catalog.awaited else ():
         never = state.pools.never_there(at, shape)
         if never is not None:
             beside, homes = never
@@ -138,7 +167,7 @@ def _never_there(
     wholes = [offer for offer in offers if offer.is_whole(kind, offer.count(kind))]
     sizes = tuple(sorted({offer.count(kind) for offer in wholes}))
     if wants.is_exclusive and shape.need not in sizes:
-        return NoSuchNode(gpus, sizes, on_cpu, gpu_type)
+        return NoSuchNode(gpus, sizes, on_cpu, gpu_type, _mixed(offers, kind, shape.need))
     largest = max((offer.count(kind) for offer in offers), default=0)
     if shape.need > largest:
         with_what = f" of type {gpu_type!r}" if gpu_type else ""
@@ -153,6 +182,19 @@ def _never_there(
     if any(_holds(offer, shape) for offer in offers):
         return None
     return TooLarge("", "", "")
+
+
+def _mixed(offers: Collection[Offer], kind: SlotKind, need: int) -> MixedNode | None:
+    """Find a node with such slots and others that are of no use together, one with as many as are asked for first."""
+    mixed = [one for one in offers if one.count(kind) and not one.is_whole(kind, one.count(kind))]
+    if not mixed:
+        return None
+    found = min(mixed, key=lambda one: (one.count(kind) != need, one.count(kind)))
+    others = [slot for slot, _ in found.slots if not kind.serves(slot)]
+    if any((slot.kind == "mig") is not kind.is_slice for slot in others):
+        return MixedNode(found.count(kind), "whole GPUs" if kind.is_slice else "slices of a GPU (MIG)")
+    word = "CPU slots" if found.beside and not others else "GPUs of another kind"
+    return MixedNode(found.count(kind), word)
 
 
 def _cpus(number: int) -> str:

@@ -20,6 +20,7 @@ from gpu_worker.scheduler.leases.resources import (
 )
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.leases.walltimes import stepped
+from gpu_worker.scheduler.nodes.awaited_nodes import AwaitedNodes
 from gpu_worker.scheduler.nodes.node import Counts, Node, NodeKind
 from gpu_worker.scheduler.policy.prices import Price
 from gpu_worker.scheduler.policy.projects import GPU_MILLI, QoS
@@ -30,6 +31,7 @@ class SlotCatalog:
 
     def __init__(self, prices: tuple[Price, ...] = ()) -> None:
         self.prices = prices
+        self.awaited = AwaitedNodes()
         self.largest: dict[Lane, int] = dict.fromkeys(LANES, 0)  #: the most slots of a lane on one node
         self.slots: dict[Slot, None] = {}
         self.offers: dict[Lane, dict[Offer, None]] = {lane: {} for lane in LANES}
@@ -79,6 +81,7 @@ class SlotCatalog:
     def show(self, node: Node) -> bool:
         """Note what a node offers; whether no node before offered just that."""
         before = self.offer_count
+        self.awaited.note(node.name)
         for lane in LANES:
             self.largest[lane] = max(self.largest[lane], node.lanes[lane].capacity)
             slots = Counter(

@@ -97,4 +97,20 @@ CELL_RULES = (
         "True",
         "who was granted a small node for themselves has no larger one",
     ),
+    (
+        "a-small-node-that-is-back-first-is-all-there-is",
+        "admission/refusals.py",
+        "never_held",
+        "state.slot_catalog.awaited",
+        "False",
+        "nobody is refused for nodes that are to come back after a restart",
+    ),
+    (
+        "who-waits-for-a-node-that-never-comes-back-waits-for-ever",
+        "nodes/awaited_nodes.py",
+        "AwaitedNodes.pop_over",
+        "(self._names and now_ms < self.until_ms)",
+        "self._names",
+        "after five minutes what no node has is refused, whoever is not back",
+    ),
 )

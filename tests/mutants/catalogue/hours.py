@@ -45,7 +45,7 @@ HOURS = (
         "waits-for-hours-that-are-over",
         "machine.py",
         "Scheduler._turn_hours",
-        "list(state.pending.values())",
+        "self._refuse_hopeless()",
         "[]",
         "who could run in class hours alone is refused when the last of them are over",
     ),

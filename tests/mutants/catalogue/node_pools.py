@@ -169,4 +169,12 @@ NODE_POOLS = (
         "False",
         "what a lending limit keeps of a node pool is free there",
     ),
+    (
+        "a-part-of-a-larger-node-is-home-to-who-has-one-alone",
+        "accounts/pool_accounts.py",
+        "_hold",
+        "number == shape.need == len(slots) + beside if shape.wants.is_exclusive else number >= shape.need",
+        "number >= shape.need",
+        "who would have a node alone, and never borrows, waits for none of a size that its node pool has not",
+    ),
 )

@@ -12,6 +12,7 @@ from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.policy.class_hours import ClassHours, Zone
 from gpu_worker.scheduler.policy.projects import DEFAULT_QOS, Budget, Preemption, Project, QoS, SchedulerSettings
 from tests.scheduler.promises import history as hi
+from tests.scheduler.promises.random_whole_nodes import ask_for_nodes, let_classes
 
 #: Monday, 6 October 2025, 9:00 UTC.
 _MONDAY_9_MS = 1_759_741_200_000
@@ -25,6 +26,8 @@ DRAINS = 200_000
 MIXED = 300_000
 #: From this one on notebooks keep places, and users are granted more than their rules give.
 KEPT = 1_000_000
+#: From this one on some ask for nodes that nobody else is on, and are granted them.
+ALONE = 3_000_000
 
 
 def random_history(seed: int) -> hi.History:
@@ -65,6 +68,9 @@ class _Author:
             settings = self._with_rules(settings)
             happenings = [self._with_keep(settings, at) for at in happenings]
             happenings += self._allowances(settings, happenings)
+        if self.seed >= ALONE:
+            settings = let_classes(draw, settings)
+            happenings = ask_for_nodes(draw, settings, happenings, joins)
         happenings.sort(key=lambda at: at.ms)
         return hi.History(
             seed=self.seed,

@@ -109,7 +109,7 @@ class TenantRule(Rule):
                 wrong = "a cell may have as many"
             case act.UnknownQoS() if qos is not None:
                 wrong = "there is such a class"
-            case act.NeverInQuota() if view.nominal.get(view.tree.chain(at.project)[0], 0) >= cost:
+            case act.NeverInQuota(homes=()) if view.nominal.get(view.tree.chain(at.project)[0], 0) >= cost:
                 wrong = "as much is guaranteed"
             case act.QueueFull() if qos is not None:
                 mine = [

@@ -13,7 +13,7 @@ from tests.scheduler.promises.driver import Driver
 from tests.scheduler.promises.history import ByHand, PlansDrain
 from tests.scheduler.promises.judge import Judge
 from tests.scheduler.promises.play import play
-from tests.scheduler.promises.random_histories import BY_HAND, DRAINS, KEPT, MIXED, random_history
+from tests.scheduler.promises.random_histories import ALONE, BY_HAND, DRAINS, KEPT, MIXED, random_history
 from tests.scheduler.promises.shrink import shrink
 
 #: Histories that still break a promise, by seed, each with its number: what is open. The list only gets shorter.
@@ -66,9 +66,11 @@ def test_what_is_open_is_open_still(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "first", [begin + part * _SIZE for begin in (BY_HAND, DRAINS, MIXED, KEPT) for part in range(2)]
+    "first", [begin + part * _SIZE for begin in (BY_HAND, DRAINS, MIXED, KEPT, ALONE) for part in range(2)]
 )
-def test_what_people_change_keep_and_are_granted_breaks_no_promise_nor_do_nodes_of_several_types(first: int) -> None:
+def test_what_people_change_keep_and_are_granted_breaks_no_promise_nor_do_nodes_of_several_types_or_had_alone(
+    first: int,
+) -> None:
     for seed in sorted(set(range(first, first + _SIZE)) - set(OPEN)):
         history = random_history(seed)
         judge, _ = play(history)

@@ -104,6 +104,10 @@ def test_a_receipt_says_what_a_cell_cost() -> None:
     assert shown(borrowed)[0].endswith(" · borrowed")
     dear = structs.replace(LEASE_INFO, slots=("GPU-0", "GPU-1"), price_percent=250, is_in_quota=True)
     assert shown(structs.replace(finished(4_200), lease=dear))[0].endswith(" · charged as 5 GPUs · in quota")
+    alone = structs.replace(dear, is_exclusive=True)
+    assert shown(structs.replace(finished(4_200), lease=alone))[0].startswith("ran 4.2 s on all of node1 (2 GPUs) · ")
+    usual = structs.replace(alone, price_percent=None)
+    assert shown(structs.replace(finished(4_200), lease=usual))[0].endswith(" · charged as 2 GPUs · in quota")
 
 
 def test_a_receipt_leaves_out_what_is_not_worth_its_words() -> None:

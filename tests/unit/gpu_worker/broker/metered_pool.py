@@ -200,7 +200,7 @@ class World:
                 lease, one.asked.session, one.asked.user, one.asked.project, "interactive", one.slots, one.cell,
                 1_800_000, self.now_ms - one.began_ms if one.cell else 0, self.now_ms - one.since_ms,
                 charged=self.metering.agreed(lease, None if self.keeps else one.cell) if one.cell else None,
-                is_kept=self.keeps,
+                is_kept=self.keeps, is_exclusive=one.asked.is_exclusive,
             )
             for lease, one in self.leases.items()
         )  # fmt: skip
@@ -260,11 +260,11 @@ class World:
         if self.leases.pop(lease, None) is not None:  # its end may have had it evicted
             self.tell(ev.LeaseEnded(lease), why)
 
-    def ask(self, session: str, project: str = "guests", gpus: int = 1) -> LeaseId:
+    def ask(self, session: str, project: str = "guests", gpus: int = 1, *, is_exclusive: bool = False) -> LeaseId:
         number = next(self.number)
         request = ev.RequestSubmitted(
             RequestId(f"r{number}"), LeaseId(f"l{number}"), SessionId(session), UserName(session), ProjectId(project),
-            "interactive", gpus, is_kept=self.keeps,
+            "interactive", gpus, is_kept=self.keeps, is_exclusive=is_exclusive,
         )  # fmt: skip
         self.asked[request.request] = request
         self.step(request)

@@ -20,7 +20,7 @@ from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.tables import metadata
 from tests.unit.gpu_worker.broker.ledger_records import record, rows
 
-HEAD = "0009"
+HEAD = "0010"
 OLD_CELL = (
     "INSERT INTO cells VALUES (:cell, 'l', 's', 'ann', 'ml', 'interactive', 'n1', '[\"gpu-0\",\"gpu-1\"]', 'gpu', 2, "
     "1000, 1000 + :held, :held, :held, 2 * :held, 2 * :held, 'returned', NULL, 0.5, 1, 2, 'é')"

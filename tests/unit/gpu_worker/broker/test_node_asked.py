@@ -69,3 +69,45 @@ def test_what_all_classes_let_everybody_have_is_not_asked_for(lets_all: bool, sa
 def test_the_refusal_of_a_cell_ends_with_the_line_that_asks() -> None:
     said = how_to_ask(NotExclusive("interactive", (), 4), ProjectId("maths"))
     assert said == ' To ask for it: `%gpu request --exclusive --gpus 4 --project maths --why "..."`.'
+
+
+@pytest.mark.parametrize(
+    ("nodes", "asked", "says"),
+    [
+        (
+            (2, 4),
+            {"gpus": 3},
+            "Nobody can have this: --exclusive takes all of a node, and no node here has just 3 GPUs",
+        ),
+        ((2, 4), {"gpus": 2}, ""),
+        ((), {"gpus": 3}, ""),
+        ((2,), {"gpus": 4, "is_exclusive": False}, "the largest has 2 GPUs. Ask for 2 or fewer with --gpus."),
+        ((2,), {"gpus": 2, "is_exclusive": False}, ""),
+    ],
+)
+def test_what_no_node_has_is_asked_for_in_vain_and_granted_by_nobody(
+    ledger: Ledger, nodes: tuple[int, ...], asked: dict[str, int], says: str
+) -> None:
+    pool = BrokerParts(ledger, (msgspec.structs.replace(MATHS, gpus_per_cell=1, auto_grant_gpus=None),))
+    pool.now_ms = 1_000 * DAY_MS
+    [before] = pool.ask(ANN, msgspec.structs.replace(NODE, **asked, why="before any node was there")).rows
+    for number, size in enumerate(nodes):
+        pool.join(f"n{number}", size)
+    grant = DecideAllowance(id=before.id, is_granted=True)
+    again = msgspec.structs.replace(NODE, **asked, for_ms=DAY_MS + 1)
+    if says:
+        assert says in pool.refusal(ANN, again)
+        assert says in pool.refusal(ADMIN, grant)
+    else:
+        assert [one.state for one in pool.ask(ANN, again).rows] == ["open"]
+        assert [one.state for one in pool.ask(ADMIN, grant).rows] == ["granted"]
+
+
+def test_more_than_a_node_has_may_be_for_several_cells_at_once_where_a_users_limit_is_in_the_way(
+    ledger: Ledger,
+) -> None:
+    pool = BrokerParts(ledger, (msgspec.structs.replace(MATHS, user_limit_milli=1000, auto_grant_gpus=None),))
+    pool.now_ms = 1_000 * DAY_MS
+    pool.join("n1", 2)
+    [asked] = pool.ask(ANN, msgspec.structs.replace(NODE, gpus=4, is_exclusive=False)).rows
+    assert asked.state == "open"
