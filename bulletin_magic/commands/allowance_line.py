@@ -2,13 +2,12 @@
 
 import shlex
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from bulletin.allowance_words import describe_amounts, describe_moment
 from bulletin.errors import BadOption
 from bulletin.ids import ProjectId
-from bulletin.units import parse_duration_ms, show_duration
-from bulletin.wait_words import count
+from bulletin.units import parse_duration_ms
 from bulletin.wire.messages.allowance_requests import (
     MOST_GPUS,
     WHY_LIMIT,
@@ -114,14 +113,15 @@ def parse_request(line: str) -> AllowanceLine:
 
 def describe_request(row: AllowanceRow, slot_word: str) -> str:
     """Say in a sentence what was asked for, and what became of it."""
-    what = f"{describe_amounts(row, slot_word)} in project {row.project!r}"
+    amounts = describe_amounts(row.walltime_ms, row.gpus, slot_word, is_exclusive=row.is_exclusive)
+    what = f"{amounts} in project {row.project!r}"
     said = f": {row.sentence}" if row.sentence else ""
     match row.state:
         case "open":
             return f"Asked for {what}. {_who_decides(row)} ({row.id})"
         case "granted":
             by = f" by {row.by}" if row.by else ""
-            until = _moment(row.until_at_ms) if row.until_at_ms is not None else ""
+            until = describe_moment(row.until_at_ms) if row.until_at_ms is not None else ""
             return (
                 f"Granted{by} until {until}: {what}{f' ({row.sentence})' if row.sentence else ''}. Run your cell again."
             )
@@ -147,14 +147,6 @@ def worth_saying(rows: Sequence[AllowanceRow], slot_word: str) -> list[str]:
     return [describe_request(row, slot_word) for row in rows if row.is_own and row.state in ("open", "granted")]
 
 
-def describe_amounts(row: AllowanceRow, slot_word: str) -> str:
-    """Say what is asked for: "cells of up to 4 h and 2 GPUs as a node for oneself"."""
-    parts = [f"cells of up to {show_duration(row.walltime_ms)}"] if row.walltime_ms is not None else []
-    alone = " as a node for oneself" if row.is_exclusive else ""
-    parts += [f"{count(row.gpus, slot_word)}{alone}"] if row.gpus is not None else []
-    return " and ".join(parts)
-
-
 def _who_decides(row: AllowanceRow) -> str:
     if row.needs_admin:
         return "It is more than a lead of the project may grant: an admin decides."
@@ -162,8 +154,3 @@ def _who_decides(row: AllowanceRow) -> str:
         names = ", ".join(row.leads[:3])
         return f"{names}, who {'lead' if len(row.leads) > 1 else 'leads'} the project, or an admin decides."
     return "A lead of the project or an admin decides."
-
-
-def _moment(at_ms: int) -> str:
-    moment = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone()
-    return f"{moment:%a} {moment.day} {moment:%b %H:%M %Z}"  # of the server's clock, which is not the reader's

@@ -29,6 +29,8 @@ from gpu_worker.broker.allowance_limits import (
     refuse_what_all_have,
     usual_for_ms,
 )
+from gpu_worker.broker.allowance_note import AllowanceNote
+from gpu_worker.broker.decision_news import DecisionNews
 from gpu_worker.broker.identity import Person
 from gpu_worker.broker.known_ids import CannotTell, why_no_payer
 from gpu_worker.broker.ledger import Ledger
@@ -52,44 +54,6 @@ _LEFT = "you are not in the project any more"
 _GONE = "who asked is not in the project any more"
 
 
-class AllowanceNote(msgspec.Struct, frozen=True, kw_only=True):
-    """What the ledger keeps of one, once for each thing that happens to it. In milliseconds since 1970, UTC."""
-
-    id: str
-    user: UserName
-    project: ProjectId
-    walltime_ms: int | None
-    gpus: int | None
-    is_exclusive: bool = False
-    for_ms: int
-    why: str
-    asked_at_ms: int
-    state: AllowanceState = "open"
-    by: str = ""
-    sentence: str = ""
-    decided_at_ms: int | None = None
-    until_ms: int | None = None
-    #: The project's rules granted it. None: an older broker kept it, which knew that until somebody ended it.
-    is_by_rule: bool | None = None
-
-    @property
-    def was_granted_at_once(self) -> bool:
-        """Whether the project's rules granted it, and no person: also when it is over."""
-        return bool(self.until_ms and not self.by) if self.is_by_rule is None else self.is_by_rule
-
-    @property
-    def taken_at_ms(self) -> int | None:
-        """When somebody else ended what its user had; None is never."""
-        return self.decided_at_ms if self.state == "over" and self.by != self.user else None
-
-    @property
-    def wanted(self) -> AllowanceTerms:
-        """What is asked for, and for how long."""
-        return AllowanceTerms(
-            walltime_ms=self.walltime_ms, gpus=self.gpus, for_ms=self.for_ms, is_exclusive=self.is_exclusive
-        )
-
-
 class AllowanceBook:
     """What was asked for. Who asks sees their own; leads see and decide what is asked in their projects, admins all."""
 
@@ -98,6 +62,7 @@ class AllowanceBook:
     ) -> None:
         self._shell, self._ledger, self._now_ms, self._slot_word = shell, ledger, now_ms, slot_word
         self._notes: dict[str, AllowanceNote] = {}  #: those that are open, in force or recent
+        self.news = DecisionNews(ledger, slot_word)  #: what its user is yet to be told in a notebook
         self._log = structlog.get_logger("broker")
 
     async def recall(self) -> None:
@@ -106,6 +71,7 @@ class AllowanceBook:
             if self._is_of_now(note):
                 self._notes[note.id] = note
                 await self._put_in_force(note)
+        await self.news.recall(self._notes.values())
 
     async def answer(self, person: Person, asked: AllowanceQuestion) -> AllowanceReport:
         """Answer who asks, decides or looks. Raises CannotTell."""
@@ -274,6 +240,7 @@ class AllowanceBook:
         )
         await self._put_in_force(note)
         await keep(self._ledger, ASKED, note)
+        await self.news.note(note)
         self._shell.teller.note_news()
 
     async def _put_in_force(self, note: AllowanceNote) -> None:

@@ -187,6 +187,8 @@ class Broker:
         )
         asking = self.shell, self.agents, ledger, self.now_ms, self._console.answer
         self._pages = PageAnswers(*asking, started_ms=self.started_ms, serves_hub=self._serves_hub)
+        self.kernels.decisions = self._console.allowances.news
+        self.kernels.decisions.tell_all = self.kernels.tell_user
         self.agents.leaving = LeavingNodes(self.shell, self.kernels.tell, self.now_ms)
         self.agents.unreachable = UnreachableNodes(self.shell, self._console.is_drained)
         self.joins = self.kernels.joins = self.agents.joins = Joins(

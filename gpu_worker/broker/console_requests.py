@@ -137,7 +137,7 @@ class ConsoleRequests:
                     return await self._engine.answer(person, question)
                 case AskOwn():
                     return await own_report.make_report(
-                        person, question, self._shell, self._agents, self._ledger, self._now_ms
+                        person, question, self._shell, self._agents, self._ledger, self.allowances.news, self._now_ms
                     )
                 case console.AskMetrics():
                     known_ids.check_admin(person, "read what is counted of all projects")

@@ -4,10 +4,10 @@ import csv
 import io
 from datetime import UTC, datetime
 
+from bulletin.allowance_words import describe_amounts
 from bulletin.units import show_duration
 from bulletin.wire.messages.allowance_requests import AllowanceReport, AllowanceRow
 from gpu_worker.console.layout import Blocks, line
-from gpu_worker.console.report_tables import show_count
 from gpu_worker.csv_fields import defuse
 
 #: The columns of `--csv`.
@@ -45,10 +45,8 @@ def show_requests(report: AllowanceReport) -> Blocks:
 
 def show_wanted(row: AllowanceRow, slot_word: str) -> str:
     """Say what is asked for, and for how long: "cells of up to 4 h, for 24 h"."""
-    parts = [f"cells of up to {show_duration(row.walltime_ms)}"] if row.walltime_ms is not None else []
-    alone = " as a node for oneself" if row.is_exclusive else ""
-    parts += [f"{show_count(row.gpus, slot_word)}{alone}"] if row.gpus is not None else []
-    return f"{' and '.join(parts)}, for {show_duration(row.for_ms)}"
+    amounts = describe_amounts(row.walltime_ms, row.gpus, slot_word, is_exclusive=row.is_exclusive)
+    return f"{amounts}, for {show_duration(row.for_ms)}"
 
 
 def _standing(row: AllowanceRow, slot_word: str) -> str:
