@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator
 
 from bulletin.codes import RefusalCode
 from bulletin.errors import LedgerAway
-from bulletin.ids import ProjectId
+from bulletin.ids import AgentId, ProjectId
 from bulletin.units import DAY_MS
 from bulletin.wire import console, messages as wire, page_requests as page
 from bulletin.wire.messages.engine_broker import Demand
@@ -34,13 +34,15 @@ class PageAnswers:
         ledger: Ledger,
         now_ms: Callable[[], int],
         answer: Answer,
-        *,
+        why_drained: Callable[[AgentId], str],
         started_ms: int,
+        *,
         serves_hub: bool,
     ) -> None:
-        """Take `answer`, which decides what a person may."""
+        """Take `answer`, which decides what a person may, and what says why a node is drained."""
         self._shell, self._agents, self._ledger, self._answer_person = shell, agents, ledger, answer
         self._now_ms, self._started_ms, self._serves_hub = now_ms, started_ms, serves_hub
+        self._why_drained = why_drained
         self._summing: asyncio.Future[page.UsageTable] | None = None
 
     async def answer(
@@ -80,6 +82,7 @@ class PageAnswers:
             self._shell,
             self._agents,
             self._now_ms(),
+            self._why_drained,
             started_ms=self._started_ms,
             serves_hub=self._serves_hub,
             boosts=boosts.boosts if isinstance(boosts, console.BoostReport) else (),

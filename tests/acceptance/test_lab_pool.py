@@ -249,9 +249,10 @@ def test_who_asked_for_more_is_told_what_an_admin_decided_in_lab_and_once_in_the
     with loud_lab.notebook("asks", *cells) as notebook:
         notebook.run(0)
         expect(notebook.output(0)).to_contain_text("or an admin decides")
-        page.wait_for_response(
-            lambda answer: "/bulletin/v1/cells" in answer.url and '"awaits_decision":true' in answer.text()
-        )
+        with page.expect_response(
+            lambda one: "/bulletin/v1/cells" in one.url and '"awaits_decision":true' in one.text()
+        ):
+            pass  # Lab has heard that it is open
         token = hub.token_of("admin")
         asked = hub.api("GET", "/api/v1/allowances", token=token, base=service)["rows"][0]
         decision = {"for_ms": 3_600_000, "sentence": "good luck"}

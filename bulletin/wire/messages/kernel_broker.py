@@ -174,6 +174,8 @@ class SlotPicture(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int = 0
     #: When its node is to be drained; None where that is not planned.
     drains_in_ms: int | None = None
+    #: Why it is drained, or is to be, as an admin has said.
+    why_drained: str = ""
 
 
 class WaitingPicture(msgspec.Struct, frozen=True, kw_only=True):

@@ -430,6 +430,7 @@ export interface ShownNode {
   slots: ShownSlot[];
   is_drained: boolean;
   drains_in_ms: number | null;
+  why_drained: string;
 }
 
 export interface ShownRequest {

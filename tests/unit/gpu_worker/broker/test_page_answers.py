@@ -32,6 +32,7 @@ def answers_of(broker: BrokerParts) -> PageAnswers:
         broker.ledger,
         broker.clock_ms,
         broker.console.answer,
+        broker.console.drains.why,
         started_ms=0,
         serves_hub=True,
     )
