@@ -1,10 +1,12 @@
 """*Quotas* in a browser: a lead and an admin change quotas as forms, see what a change would do, and take it back."""
 
+import json
 import re
 import time
 import urllib.error
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -157,6 +159,32 @@ def test_a_wrong_value_is_refused_at_its_field(faculty: Faculty) -> None:
     expect(page.locator(".field", has=field)).to_contain_text("Write a number of GPUs")
     expect(field).to_have_attribute("aria-invalid", "true")
     assert faculty.file.read_text() == TEXT
+
+
+def test_the_api_refuses_with_a_status_and_says_which_setting_is_wrong_or_who_was_faster(faculty: Faculty) -> None:
+    token, base = faculty.hub.token_of("admin"), "/services/bulletin/api/v1"
+
+    def refusal(version: str, value: object, path: str = "/quotas/edits") -> tuple[int, Any]:
+        edits = [{"path": ["projects", "course-a", "limit"], "value": value}]
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            faculty.hub.api("POST", path, {"edits": edits, "version": version}, token=token, base=base)
+        with refused.value as answer:
+            return answer.code, json.loads(answer.read())
+
+    version = faculty.hub.api("GET", "/quotas", token=token, base=base)["version"]
+    for path in ("/quotas/edits", "/quotas/previews"):
+        status, problem = refusal(version, "many", path)
+        assert (status, problem["code"]) == (422, "quota-errors")
+        [error] = problem["errors"]
+        assert error["path"] == ["projects", "course-a", "limit"]
+        assert "Write a number of GPUs" in error["sentence"]
+        assert problem["sentence"] == f"Nothing was changed. projects.course-a.limit: {error['sentence']}"
+    status, problem = refusal("another", 1)
+    assert (status, problem["code"], problem["version"]) == (409, "quotas-changed-meanwhile", version)
+    assert problem["sentence"].startswith("Nothing was changed: ")
+    assert faculty.file.read_text() == TEXT
+    said = faculty.hub.api("GET", "/openapi.json", base=base)["paths"]["/quotas/edits"]["post"]["responses"]
+    assert said["422"]["content"]["application/json"]["schema"]["$ref"].endswith("/SettingsRefused")
 
 
 def test_two_admins_at_once_lose_nothing(faculty: Faculty) -> None:

@@ -131,6 +131,15 @@ export interface ChangedByHand {
   left_ms: number;
 }
 
+export interface ChangedMeanwhile {
+  code: string;
+  sentence: string;
+  is_logged_out: boolean;
+  version: string;
+  by: string;
+  changes: string[];
+}
+
 export interface DeclineWanted {
   sentence: string;
 }
@@ -324,11 +333,6 @@ export interface ProjectsView {
   projects: ProjectChoice[];
 }
 
-export interface QuotaErrors {
-  kind: "quota-errors";
-  errors: SettingError[];
-}
-
 export interface QuotaFileReport {
   kind: "quota-file";
   file: string;
@@ -370,13 +374,6 @@ export interface QuotaVersion {
   why: string;
   changes: string[];
   is_in_force: boolean;
-}
-
-export interface QuotasChangedMeanwhile {
-  kind: "quotas-changed-meanwhile";
-  version: string;
-  by: string;
-  changes: string[];
 }
 
 export interface QuotasEdited {
@@ -423,6 +420,13 @@ export interface SettingEdit {
 export interface SettingError {
   path: string[];
   sentence: string;
+}
+
+export interface SettingsRefused {
+  code: string;
+  sentence: string;
+  is_logged_out: boolean;
+  errors: SettingError[];
 }
 
 export interface ShownNode {
