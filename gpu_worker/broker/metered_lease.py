@@ -11,7 +11,7 @@ from gpu_worker.broker.short_cells import MOST
 _CELLS = 2 * MOST
 
 
-class Replaced(msgspec.Struct, frozen=True):
+class ReplacedCell(msgspec.Struct, frozen=True):
     """A cell whose end is yet to be told, in a lease in which the next has begun: so it is where slots are kept."""
 
     seen_from_ms: int  #: from then on the scheduler saw what it used
@@ -33,7 +33,7 @@ class MeteredLease(msgspec.Struct):
     seen_until_ms: int | None = None
     seen_from_ms: int = 0  #: from then on the scheduler saw what its cell used, or has been told of it
     is_granted: bool = True  #: no cell has begun yet, and it counts as use all the same
-    replaced: dict[CellId, Replaced] = msgspec.field(default_factory=dict)  #: the last of them
+    replaced: dict[CellId, ReplacedCell] = msgspec.field(default_factory=dict)  #: the last of them
 
     def replace(self, now_ms: int) -> bool:
         """Remember of the cell that runs, if one does, what the scheduler saw of it: the next one begins now.
@@ -43,7 +43,7 @@ class MeteredLease(msgspec.Struct):
         if self.meter.cell is None:
             return False
         until_ms = now_ms if self.seen_until_ms is None else self.seen_until_ms
-        self.replaced[self.meter.cell] = Replaced(self.seen_from_ms, until_ms, self.meter.charged_milli)
+        self.replaced[self.meter.cell] = ReplacedCell(self.seen_from_ms, until_ms, self.meter.charged_milli)
         if len(self.replaced) > _CELLS:
             del self.replaced[next(iter(self.replaced))]
         return self.seen_until_ms is None
