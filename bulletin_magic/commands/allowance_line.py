@@ -4,11 +4,12 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from bulletin.allowance_words import describe_amounts, describe_moment
+from bulletin.allowance_words import describe_asked, describe_moment
 from bulletin.errors import BadOption
 from bulletin.ids import ProjectId
-from bulletin.units import parse_duration_ms
+from bulletin.units import HOUR_MS, parse_duration_ms
 from bulletin.wire.messages.allowance_requests import (
+    MOST_BUDGET_MS,
     MOST_GPUS,
     WHY_LIMIT,
     AllowanceQuestion,
@@ -42,6 +43,16 @@ def _gpus(text: str) -> int:
     return int(text)
 
 
+def _budget(text: str) -> int:
+    try:
+        budget_ms = round(float(text.removesuffix("h").strip()) * HOUR_MS)
+    except (ValueError, OverflowError):
+        budget_ms = 0
+    if not 0 < budget_ms <= MOST_BUDGET_MS:
+        raise ValueError(f"{text!r} is no number of GPU-hours, as in '10'.")
+    return budget_ms
+
+
 def _why(text: str) -> str:
     if len(text) > WHY_LIMIT:
         raise ValueError(f"{len(text)} characters are too many; {WHY_LIMIT} fit.")
@@ -51,6 +62,7 @@ def _why(text: str) -> str:
 _OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--time": ("walltime_ms", _time),
     "--gpus": ("gpus", _gpus),
+    "--budget": ("budget_ms", _budget),
     "--for": ("for_ms", _time),
     "--project": ("project", lambda text: ProjectId(_why(text)[:256])),
     "--why": ("why", _why),
@@ -100,8 +112,8 @@ def parse_request(line: str) -> AllowanceLine:
         if fields or waits:
             raise BadOption("--withdraw ID stands alone.", "%gpu")
         return AllowanceLine(DecideAllowance(id=taken_back, is_granted=False))
-    if "walltime_ms" not in fields and "gpus" not in fields:
-        raise BadOption(f"Say what you need, --time or --gpus, as in {_EXAMPLE}.", "%gpu")
+    if not fields.keys() & {"walltime_ms", "gpus", "budget_ms"}:
+        raise BadOption(f"Say what you need, --time, --gpus or --budget, as in {_EXAMPLE}.", "%gpu")
     if "is_exclusive" in fields and "gpus" not in fields:
         raise BadOption("Say how many GPUs the node has, as in `%gpu request --exclusive --gpus 4`.", "%gpu")
     if not fields.get("why", "").strip():
@@ -113,8 +125,7 @@ def parse_request(line: str) -> AllowanceLine:
 
 def describe_request(row: AllowanceRow, slot_word: str) -> str:
     """Say in a sentence what was asked for, and what became of it."""
-    amounts = describe_amounts(row.walltime_ms, row.gpus, slot_word, is_exclusive=row.is_exclusive)
-    what = f"{amounts} in project {row.project!r}"
+    what = describe_asked(row, row.project, slot_word)
     said = f": {row.sentence}" if row.sentence else ""
     match row.state:
         case "open":

@@ -30,6 +30,13 @@ from gpu_worker.broker.allowance_limits import (
     usual_for_ms,
 )
 from gpu_worker.broker.allowance_note import AllowanceNote
+from gpu_worker.broker.budget_requests import (
+    PERIOD_MS,
+    find_budget,
+    last_ms,
+    refuse_budget_for_all,
+    refuse_budget_for_lead,
+)
 from gpu_worker.broker.decision_news import DecisionNews
 from gpu_worker.broker.identity import Person
 from gpu_worker.broker.known_ids import CannotTell, why_no_payer
@@ -97,22 +104,31 @@ class AllowanceBook:
             raise CannotTell(RefusalCode.NOT_YOUR_PROJECT, why_not)
         if not person.user:
             raise CannotTell(RefusalCode.NOT_ALLOWED, "A service of the hub runs no cells: ask as a user.")
-        if asked.walltime_ms is None and asked.gpus is None:
-            raise CannotTell(RefusalCode.OVER_LIMIT, "Say what you need: --time 4h for longer cells, or --gpus 2.")
+        if asked.walltime_ms is None and asked.gpus is None and asked.budget_ms is None:
+            raise CannotTell(
+                RefusalCode.OVER_LIMIT, "Say what you need: --time 4h for longer cells, --gpus 2, or --budget 10."
+            )
+        if asked.budget_ms is not None and not (asked.walltime_ms is None and asked.gpus is None):
+            raise CannotTell(RefusalCode.OVER_LIMIT, "Ask for more of a budget alone, with --budget and --why.")
         if asked.is_exclusive and asked.gpus is None:
             raise CannotTell(RefusalCode.OVER_LIMIT, "Say how many GPUs the node has, as in --exclusive --gpus 4.")
         why = printable(asked.why)
         if not why:
             raise CannotTell(RefusalCode.OVER_LIMIT, 'Say what you need it for: --why "...". Whoever decides reads it.')
+        holder = find_budget(accounts, project) if asked.budget_ms is not None else None
+        budget = holder.project.budget if holder is not None else None
         wanted = AllowanceTerms(
             walltime_ms=asked.walltime_ms,
             gpus=asked.gpus,
-            for_ms=asked.for_ms or usual_for_ms(accounts, project),
+            for_ms=asked.for_ms or (usual_for_ms(accounts, project) if budget is None else PERIOD_MS[budget.period]),
             is_exclusive=asked.is_exclusive,
+            budget_ms=asked.budget_ms,
         )
-        obstacle = refuse_for_all(accounts, project, wanted, on_cpu=self._on_cpu) or refuse_what_all_have(
-            accounts, project, wanted, on_cpu=self._on_cpu
-        )
+        obstacle = refuse_for_all(accounts, project, wanted, on_cpu=self._on_cpu)
+        if not obstacle and asked.budget_ms is not None:
+            obstacle = refuse_budget_for_all(accounts, holder.project.id if holder is not None else project)
+        elif not obstacle:
+            obstacle = refuse_what_all_have(accounts, project, wanted, on_cpu=self._on_cpu)
         if obstacle:
             raise CannotTell(RefusalCode.OVER_LIMIT, obstacle)
         mine = [one for one in self._notes.values() if one.user == person.user]
@@ -133,6 +149,8 @@ class AllowanceBook:
             walltime_ms=wanted.walltime_ms,
             gpus=wanted.gpus,
             is_exclusive=wanted.is_exclusive,
+            budget_ms=wanted.budget_ms,
+            budget_of=holder.project.id if holder is not None else "",
             for_ms=wanted.for_ms,
             why=why,
             asked_at_ms=now_ms,
@@ -186,13 +204,28 @@ class AllowanceBook:
             wanted = msgspec.structs.replace(note.wanted, for_ms=for_ms)
             accounts = self._shell.scheduler.state.accounts
             obstacle = refuse_for_all(accounts, note.project, wanted, on_cpu=self._on_cpu)
+            if not obstacle and note.budget_ms is not None:
+                obstacle = refuse_budget_for_all(accounts, note.place)
             if not obstacle and not person.is_admin:
-                obstacle = refuse_for_lead(accounts, note.project, wanted, on_cpu=self._on_cpu)
+                obstacle = self._refuse_for_lead(person, note, wanted)
             if obstacle:
                 raise CannotTell(RefusalCode.OVER_LIMIT, obstacle)
-            decided = _decided(note, "granted", person.user, sentence, now_ms, now_ms + for_ms)
+            until_ms = now_ms + for_ms
+            if note.budget_ms is not None:
+                until_ms = min(until_ms, last_ms(accounts, note.place, now_ms))
+            decided = _decided(note, "granted", person.user, sentence, now_ms, until_ms)
         await self._keep(decided)
         return decided
+
+    def _refuse_for_lead(self, person: Person, note: AllowanceNote, wanted: AllowanceTerms) -> str:
+        """Say why this lead cannot grant it; empty where they can."""
+        accounts = self._shell.scheduler.state.accounts
+        obstacle = refuse_for_lead(accounts, note.project, wanted, on_cpu=self._on_cpu)
+        if obstacle or note.budget_ms is None:
+            return obstacle
+        if not known_ids.may_change(self._shell.scheduler.state, person, note.place):
+            return f"It is the budget of project {note.place!r}: who leads that, or an admin, decides this."
+        return refuse_budget_for_lead(accounts, note.place, note.budget_ms, on_cpu=self._on_cpu)
 
     def _find(self, person: Person, name: str) -> AllowanceNote:
         seen = [note for note in self._notes.values() if self._may_see(person, note)]
@@ -246,12 +279,18 @@ class AllowanceBook:
     async def _put_in_force(self, note: AllowanceNote) -> None:
         if note.decided_at_ms is None:
             return
-        allowance = Allowance(note.until_ms or 0, note.walltime_ms or 0, note.gpus or 0, note.is_exclusive)
+        allowance = Allowance(
+            until_ms=note.until_ms or 0,
+            walltime_ms=note.walltime_ms or 0,
+            gpus=note.gpus or 0,
+            budget_ms=note.budget_ms or 0,
+            is_exclusive=note.is_exclusive,
+        )
         if note.state == "granted" or note.id in self._names_in_force(note):
-            await self._shell.step(events.AllowanceChanged(note.id, note.project, note.user, allowance))
+            await self._shell.step(events.AllowanceChanged(note.id, note.place, note.user, allowance))
 
     def _names_in_force(self, note: AllowanceNote) -> Iterator[str]:
-        yield from self._shell.scheduler.state.accounts.allowances.by_owner.get((note.project, note.user), {})
+        yield from self._shell.scheduler.state.accounts.allowances.by_owner.get((note.place, note.user), {})
 
     async def _read(self) -> dict[str, AllowanceNote]:
         payloads = await asyncio.to_thread(self._ledger.event_payloads, ASKED)
@@ -288,13 +327,16 @@ class AllowanceBook:
 
     def _row(self, person: Person, note: AllowanceNote) -> AllowanceRow:
         accounts, now_ms = self._shell.scheduler.state.accounts, self._now_ms()
-        account = accounts.by_id.get(note.project)
+        account, leads = accounts.by_id.get(note.project), accounts.by_id.get(note.place)
         user = account.users.get(note.user) if account is not None else None
         has_left = note.user == person.user and self._is_in_force(note) and not person.may_charge(note.project)
         holds = self._is_in_force(note) and not has_left
         age_ms = now_ms - (accounts.began_ms or now_ms)
         amounts = msgspec.structs.replace(note.wanted, for_ms=0)  # a lead may grant them for less
         may_decide, needs_admin = self._may_decide(person, note), bool(refuse_for_lead(accounts, note.project, amounts))
+        if note.budget_ms is not None and note.state == "open":
+            needs_admin |= bool(refuse_budget_for_lead(accounts, note.place, note.budget_ms, on_cpu=self._on_cpu))
+        may_grant = may_decide and (person.is_admin or not self._refuse_for_lead(person, note, amounts))
         return AllowanceRow(
             id=note.id,
             user=note.user,
@@ -302,6 +344,8 @@ class AllowanceBook:
             walltime_ms=note.walltime_ms,
             gpus=note.gpus,
             is_exclusive=note.is_exclusive,
+            budget_ms=note.budget_ms,
+            budget_of=note.budget_of,
             for_ms=note.for_ms,
             why=note.why,
             state="over" if note.state == "granted" and not holds else note.state,
@@ -312,8 +356,8 @@ class AllowanceBook:
             left_ms=note.until_ms - now_ms if holds and note.until_ms is not None else None,
             is_own=note.user == person.user,
             may_decide=may_decide,
-            may_grant=may_decide and (person.is_admin or not needs_admin),
-            leads=tuple(map(UserName, named_leads(account))) if account is not None else (),
+            may_grant=may_grant,
+            leads=tuple(map(UserName, named_leads(leads))) if leads is not None else (),
             needs_admin=needs_admin,
             used_milli=user.used if user is not None else 0,
             recent_ms=user.history.at(age_ms) // GPU_MILLI if user is not None else 0,

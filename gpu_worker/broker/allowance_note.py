@@ -16,6 +16,8 @@ class AllowanceNote(msgspec.Struct, frozen=True, kw_only=True):
     walltime_ms: int | None
     gpus: int | None
     is_exclusive: bool = False
+    budget_ms: int | None = None
+    budget_of: str = ""
     for_ms: int
     why: str
     asked_at_ms: int
@@ -41,5 +43,14 @@ class AllowanceNote(msgspec.Struct, frozen=True, kw_only=True):
     def wanted(self) -> AllowanceTerms:
         """What is asked for, and for how long."""
         return AllowanceTerms(
-            walltime_ms=self.walltime_ms, gpus=self.gpus, for_ms=self.for_ms, is_exclusive=self.is_exclusive
+            walltime_ms=self.walltime_ms,
+            gpus=self.gpus,
+            for_ms=self.for_ms,
+            is_exclusive=self.is_exclusive,
+            budget_ms=self.budget_ms,
         )
+
+    @property
+    def place(self) -> ProjectId:
+        """The project whose rules it goes beyond: that in which it was asked for, or whose budget it is."""
+        return ProjectId(self.budget_of) if self.budget_of else self.project

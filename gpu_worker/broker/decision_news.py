@@ -10,7 +10,7 @@ from itertools import islice
 
 import msgspec
 
-from bulletin.allowance_words import describe_amounts, describe_moment
+from bulletin.allowance_words import describe_asked, describe_moment
 from bulletin.ids import UserName
 from bulletin.units import DAY_MS, show_duration
 from bulletin.wire.messages.own_cells import OwnDecision
@@ -113,14 +113,13 @@ def is_news(note: AllowanceNote) -> bool:
 def describe_decision(note: AllowanceNote, slot_word: str) -> OwnDecision:
     """Say what was decided, by whom, and until when it holds."""
     by = note.by or "An admin"
-    amounts = describe_amounts(note.walltime_ms, note.gpus, slot_word, is_exclusive=note.is_exclusive)
-    sentence = f"{amounts} in project {note.project!r}"
+    sentence = describe_asked(note, note.project, slot_word)
     match note.state:
         case "granted":
             title = f"{by} granted what you asked for"
             sentence += f", until {describe_moment(note.until_ms or 0)}"
             granted_ms = (note.until_ms or 0) - (note.decided_at_ms or 0)
-            if granted_ms != note.for_ms:
+            if granted_ms != note.for_ms and note.budget_ms is None:  # that ends with its period anyway
                 sentence += f" ({show_duration(granted_ms)}, where you asked for {show_duration(note.for_ms)})"
         case "over":
             title = f"{by} ended what you were granted"

@@ -14,6 +14,8 @@ export interface AllowanceRow {
   walltime_ms: number | null;
   gpus: number | null;
   is_exclusive: boolean;
+  budget_ms: number | null;
+  budget_of: string;
   for_ms: number;
   why: string;
   state: "declined" | "granted" | "open" | "over" | "withdrawn";
@@ -42,6 +44,7 @@ export interface AllowanceWanted {
   walltime_ms: number | null;
   gpus: number | null;
   is_exclusive: boolean;
+  budget_ms: number | null;
   for_ms: number | null;
 }
 
