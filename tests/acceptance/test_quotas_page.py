@@ -287,6 +287,22 @@ def test_a_student_who_is_refused_asks_in_the_cell_and_the_lead_grants_it_with_o
     expect(mine.get_by_role("listitem").filter(has_text="Declined by lea")).to_be_visible()
 
 
+def test_more_of_a_budget_is_asked_for_on_the_page_and_granted_by_the_lead(faculty: Faculty) -> None:
+    faculty.file.write_text(TEXT + '[projects.all]\nleads = ["lea"]\nbudget = "2 GPU-hours per week"\n')
+    mine = faculty.open("sam")
+    mine.goto(f"{faculty.hub.address}/services/bulletin/me")
+    mine.get_by_label("-hours of the budget").fill("1.5")
+    mine.get_by_label("Why").fill("the deadline")
+    mine.get_by_role("button", name="Ask").click()
+    expect(mine.get_by_text("Asked. You read here what is decided.")).to_be_visible()
+    page = faculty.open("lea")
+    page.goto(f"{faculty.hub.address}/services/bulletin/project?project=all")
+    card = page.get_by_role("listitem").filter(has_text="of the budget of all").filter(has_text="the deadline")
+    card.get_by_role("button", name="Grant: sam").click()
+    expect(page.get_by_text(re.compile(r"sam: 1.5 more .*-hours of the budget of all granted"))).to_be_visible()
+    expect(mine.get_by_text("Granted by lea until").first).to_be_visible()
+
+
 def test_a_broker_that_is_started_again_has_what_was_saved(faculty: Faculty) -> None:
     page = faculty.open("admin")
     opened(page, "course-a")
