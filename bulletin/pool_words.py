@@ -50,9 +50,13 @@ def state_words(state: str) -> str:
     return _STATES.get(state, state)
 
 
-def describe_state(state: str, drains_in_ms: int | None) -> str:
-    """Add to a slot's state when its node is to be drained, where that is planned: "free, drained in 3 h"."""
-    return state if drains_in_ms is None else f"{state}, drained in {show_duration(drains_in_ms)}"
+def describe_state(state: str, drains_in_ms: int | None, why_drained: str = "") -> str:
+    """Add to a slot's state when its node is to be drained, and why it is: "free, drained in 3 h: new cooling"."""
+    if drains_in_ms is not None:
+        state = f"{state}, drained in {show_duration(drains_in_ms)}"
+    elif why_drained and state not in ("drained", _STATES["drained"]):
+        state = f"{state}, drained"
+    return f"{state}: {why_drained}" if why_drained else state
 
 
 def describe_drained(node: str, *, is_drained: bool, cells: int = 0, idle: int = 0, when: str = "") -> str:

@@ -3,7 +3,6 @@
 The page puts these sentences where they belong, and counts nothing itself.
 """
 
-import re
 from collections.abc import Iterator
 from typing import Literal
 
@@ -11,22 +10,19 @@ import msgspec
 
 from bulletin.codes import CellOutcome
 from bulletin.ids import SHORT, CellId, LeaseId
+from bulletin.kernel_names import Kind, parse_kernel_name
 from bulletin.pool_words import describe_outcome, describe_project, state_words
 from bulletin.units import HOUR_MS, show_duration, show_size
 from bulletin.wait_words import count, describe_place, ordinal
 from bulletin.wire.messages import CellNote
-from bulletin.wire.messages.own_cells import OwnEnded, OwnProject, OwnReport, OwnRunning, OwnWaiting
+from bulletin.wire.messages.own_cells import OwnDecision, OwnEnded, OwnProject, OwnReport, OwnRunning, OwnWaiting
 from bulletin_lab.pool_link import OwnCells
 
-#: How a kernel calls itself: Jupyter's own id of it, its process, and what it does beside its cells.
-_KERNEL = re.compile(r"(?P<id>.+?)-\d+(?:-(?P<beside>background|sweep)-\w+)?")
 #: More of the first line of a cell is not shown.
 _LINE_LIMIT = 60
 #: How a cell ends that is nothing to look into.
 _WELL = (CellOutcome.RETURNED, CellOutcome.INTERRUPTED)
 _PERIODS = {"day": "today", "week": "this week", "month": "this month"}
-
-Kind = Literal["front", "background", "sweep"]
 
 
 class WaitingCell(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,6 +93,10 @@ class PageView(msgspec.Struct, frozen=True, kw_only=True):
     ended: tuple[EndedCell, ...] = ()
     #: What an admin tells everybody, with who that is; empty where nobody does.
     announcement: str = ""
+    #: What was decided of late of what the user asked for beyond the rules, the latest first.
+    decided: tuple[OwnDecision, ...] = ()
+    #: Whether something that the user asked for waits for a decision.
+    awaits_decision: bool = False
     #: Whether `detached` and `ended` were asked for.
     is_whole: bool = False
 
@@ -117,6 +117,8 @@ def describe(cells: OwnCells) -> PageView:
         detached=tuple(_detached(cells, attended)) if cells.is_whole else (),
         ended=tuple(_ended(one, word) for one in report.ended),
         announcement=report.announcement,
+        decided=report.decided,
+        awaits_decision=report.awaits_decision,
         is_whole=cells.is_whole,
     )
 
@@ -158,16 +160,8 @@ def _project(project: OwnProject, word: str) -> str:
     return " ".join(said)
 
 
-def _whose(kernel: str) -> tuple[str, Kind]:
-    match = _KERNEL.fullmatch(kernel)
-    if match is None:
-        return "", "front"
-    beside = match["beside"]
-    return match["id"], "background" if beside == "background" else "sweep" if beside == "sweep" else "front"
-
-
 def _waiting(one: OwnWaiting, word: str) -> WaitingCell:
-    kernel, kind = _whose(one.kernel)
+    kernel, kind = parse_kernel_name(one.kernel)
     place = describe_place(one.position, count(one.gpus, word), one.usual_ms, one.wait_ms, one.reason)
     return WaitingCell(
         lease=one.lease,
@@ -181,7 +175,7 @@ def _waiting(one: OwnWaiting, word: str) -> WaitingCell:
 
 
 def _running(one: OwnRunning, word: str, lines: dict[CellId, CellNote]) -> RunningCell:
-    kernel, kind = _whose(one.kernel)
+    kernel, kind = parse_kernel_name(one.kernel)
     note = lines.get(one.cell) if one.cell is not None else None
     is_cell = one.state in ("granted", "busy", "reclaiming")
     where = f"{count(len(one.slots), word)} of {one.node}"

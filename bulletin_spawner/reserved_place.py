@@ -44,11 +44,12 @@ class ReservedPlace(msgspec.Struct, frozen=True):
     """A place that a server has: the name by which its first notebook asks for it, which only its user can use."""
 
     name: str
+    options: str = ""  #: of `%%gpu`: those of each cell of that notebook
 
     @classmethod
-    def draw(cls) -> "ReservedPlace":
+    def draw(cls, options: str = "") -> "ReservedPlace":
         """Draw a name."""
-        return cls(f"server-{secrets.token_hex(16)}")
+        return cls(f"server-{secrets.token_hex(16)}", options)
 
 
 def make_request(place: ReservedPlace, kind: NotebookKind) -> wire.Submit:

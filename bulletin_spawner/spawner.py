@@ -7,6 +7,7 @@ import types
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from jupyterhub.spawner import SimpleLocalProcessSpawner
 from jupyterhub.utils import maybe_future
 from traitlets import Float, List, Unicode
@@ -37,6 +38,10 @@ def pool_environment(folder: Path) -> dict[str, str]:
     return {"BULLETIN_ADDRESS": public.address, "BULLETIN_PUBLIC_KEY": public.public_key}
 
 
+#: What the hub's database calls the place of a server.
+_PLACE = "bulletin_place"
+
+
 class BulletinMixin(Configurable):
     """Before any spawner class: its servers run on CPUs, and their kernels find the pool.
 
@@ -58,8 +63,8 @@ class BulletinMixin(Configurable):
         help="How long the start of a server waits for the GPUs of the notebook that was chosen, in seconds. Then it "
         "ends, and says why they are not free and when they may be. Well below `Spawner.start_timeout`.",
     ).tag(config=True)
-    #: What the server that runs has reserved, and as what; None where it has nothing.
-    _place: tuple[ReservedPlace, NotebookKind] | None = None
+    #: What the server that runs has reserved; None where it has nothing.
+    _place: ReservedPlace | None = None
 
     async def get_options_form(self) -> str:
         """Return the form of the spawner class, with the choice of a notebook before it, where there is one."""
@@ -91,6 +96,21 @@ class BulletinMixin(Configurable):
         await self._release_place()
         return await maybe_future(super().stop(*how, **more))  # type: ignore[misc]  # as above
 
+    def get_state(self) -> dict[str, Any]:
+        """Return what the hub's database keeps of the server, so that a hub that is started again knows its place."""
+        state: dict[str, Any] = super().get_state()  # type: ignore[misc]  # as above
+        return state if self._place is None else {**state, _PLACE: msgspec.to_builtins(self._place)}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Take up what the last hub kept of a server that still runs."""
+        super().load_state(state)  # type: ignore[misc]  # as above
+        self._place = msgspec.convert(state[_PLACE], ReservedPlace) if _PLACE in state else None
+
+    def clear_state(self) -> None:
+        """Forget the place with the server that had it."""
+        super().clear_state()  # type: ignore[misc]  # as above
+        self._place = None
+
     def _kinds(self) -> list[NotebookKind]:
         """List the kinds that this user may choose."""
         groups = [one.name for one in self.user.groups]
@@ -109,14 +129,14 @@ class BulletinMixin(Configurable):
             pool = read_public(Path(self.pool_folder) / "public.json")
         except (OSError, BadConfig):
             raise PlaceRefused("The GPU pool is not running. Start a notebook on CPUs meanwhile.") from None
-        place = ReservedPlace.draw()
+        place = ReservedPlace.draw(kind.cell_options)
         await reserve(pool, self.api_token, place, kind, self.notebook_wait)
-        self._place = place, kind
+        self._place = place
 
     async def _release_place(self) -> None:
         if self._place is None:
             return
-        (place, _), self._place = self._place, None
+        place, self._place = self._place, None
         try:
             await release_place(read_public(Path(self.pool_folder) / "public.json"), self.api_token, place)
         except (OSError, BadConfig, PlaceRefused) as error:  # a timeout is an OSError, too
@@ -127,7 +147,7 @@ class BulletinMixin(Configurable):
         environment: dict[str, str] = super().get_env()  # type: ignore[misc]  # the spawner class behind us has it
         place: dict[str, str] = {}
         if self._place is not None:
-            place = {"BULLETIN_PLACE": self._place[0].name, "BULLETIN_PLACE_OPTIONS": self._place[1].cell_options}
+            place = {"BULLETIN_PLACE": self._place.name, "BULLETIN_PLACE_OPTIONS": self._place.options}
         return {**environment, **NO_GPUS, **self.kernel_environment(), **place}
 
     def kernel_environment(self) -> dict[str, str]:

@@ -41,6 +41,8 @@ class PoolSlot(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_drained: bool = False
     #: When its node is to be drained; None where that is not planned.
     drains_in_ms: int | None = None
+    #: Why, of either, as an admin has said.
+    why_drained: str = ""
     #: How busy it was of late, and what of its memory processes use; None where its node does not measure that.
     busy_percent: int | None = None
     used_bytes: int | None = None

@@ -2,14 +2,14 @@
 
 import shlex
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from bulletin.allowance_words import describe_asked, describe_moment
 from bulletin.errors import BadOption
 from bulletin.ids import ProjectId
-from bulletin.units import parse_duration_ms, show_duration
-from bulletin.wait_words import count
+from bulletin.units import HOUR_MS, parse_duration_ms
 from bulletin.wire.messages.allowance_requests import (
+    MOST_BUDGET_MS,
     MOST_GPUS,
     WHY_LIMIT,
     AllowanceQuestion,
@@ -43,6 +43,16 @@ def _gpus(text: str) -> int:
     return int(text)
 
 
+def _budget(text: str) -> int:
+    try:
+        budget_ms = round(float(text.removesuffix("h").strip()) * HOUR_MS)
+    except (ValueError, OverflowError):
+        budget_ms = 0
+    if not 0 < budget_ms <= MOST_BUDGET_MS:
+        raise ValueError(f"{text!r} is no number of GPU-hours, as in '10'.")
+    return budget_ms
+
+
 def _why(text: str) -> str:
     if len(text) > WHY_LIMIT:
         raise ValueError(f"{len(text)} characters are too many; {WHY_LIMIT} fit.")
@@ -52,6 +62,7 @@ def _why(text: str) -> str:
 _OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--time": ("walltime_ms", _time),
     "--gpus": ("gpus", _gpus),
+    "--budget": ("budget_ms", _budget),
     "--for": ("for_ms", _time),
     "--project": ("project", lambda text: ProjectId(_why(text)[:256])),
     "--why": ("why", _why),
@@ -101,8 +112,8 @@ def parse_request(line: str) -> AllowanceLine:
         if fields or waits:
             raise BadOption("--withdraw ID stands alone.", "%gpu")
         return AllowanceLine(DecideAllowance(id=taken_back, is_granted=False))
-    if "walltime_ms" not in fields and "gpus" not in fields:
-        raise BadOption(f"Say what you need, --time or --gpus, as in {_EXAMPLE}.", "%gpu")
+    if not fields.keys() & {"walltime_ms", "gpus", "budget_ms"}:
+        raise BadOption(f"Say what you need, --time, --gpus or --budget, as in {_EXAMPLE}.", "%gpu")
     if "is_exclusive" in fields and "gpus" not in fields:
         raise BadOption("Say how many GPUs the node has, as in `%gpu request --exclusive --gpus 4`.", "%gpu")
     if not fields.get("why", "").strip():
@@ -114,14 +125,14 @@ def parse_request(line: str) -> AllowanceLine:
 
 def describe_request(row: AllowanceRow, slot_word: str) -> str:
     """Say in a sentence what was asked for, and what became of it."""
-    what = f"{describe_amounts(row, slot_word)} in project {row.project!r}"
+    what = describe_asked(row, row.project, slot_word)
     said = f": {row.sentence}" if row.sentence else ""
     match row.state:
         case "open":
             return f"Asked for {what}. {_who_decides(row)} ({row.id})"
         case "granted":
             by = f" by {row.by}" if row.by else ""
-            until = _moment(row.until_at_ms) if row.until_at_ms is not None else ""
+            until = describe_moment(row.until_at_ms) if row.until_at_ms is not None else ""
             return (
                 f"Granted{by} until {until}: {what}{f' ({row.sentence})' if row.sentence else ''}. Run your cell again."
             )
@@ -147,14 +158,6 @@ def worth_saying(rows: Sequence[AllowanceRow], slot_word: str) -> list[str]:
     return [describe_request(row, slot_word) for row in rows if row.is_own and row.state in ("open", "granted")]
 
 
-def describe_amounts(row: AllowanceRow, slot_word: str) -> str:
-    """Say what is asked for: "cells of up to 4 h and 2 GPUs as a node for oneself"."""
-    parts = [f"cells of up to {show_duration(row.walltime_ms)}"] if row.walltime_ms is not None else []
-    alone = " as a node for oneself" if row.is_exclusive else ""
-    parts += [f"{count(row.gpus, slot_word)}{alone}"] if row.gpus is not None else []
-    return " and ".join(parts)
-
-
 def _who_decides(row: AllowanceRow) -> str:
     if row.needs_admin:
         return "It is more than a lead of the project may grant: an admin decides."
@@ -162,8 +165,3 @@ def _who_decides(row: AllowanceRow) -> str:
         names = ", ".join(row.leads[:3])
         return f"{names}, who {'lead' if len(row.leads) > 1 else 'leads'} the project, or an admin decides."
     return "A lead of the project or an admin decides."
-
-
-def _moment(at_ms: int) -> str:
-    moment = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone()
-    return f"{moment:%a} {moment.day} {moment:%b %H:%M %Z}"  # of the server's clock, which is not the reader's

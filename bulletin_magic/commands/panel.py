@@ -91,7 +91,8 @@ def _cell(receipt: Receipt) -> str:
 def _slot(slot: SlotPicture) -> str:
     memory = f", {show_size(slot.memory_bytes)}" if slot.memory_bytes else ""
     user = f", {slot.user}" if slot.user else ""
-    return f"{slot.node} {slot.name}{memory}: {describe_state(state_words(slot.state), slot.drains_in_ms)}{user}"
+    state = describe_state(state_words(slot.state), slot.drains_in_ms, slot.why_drained)
+    return f"{slot.node} {slot.name}{memory}: {state}{user}"
 
 
 def _waiting(waiting: WaitingPicture, slot_word: str) -> str:
@@ -108,7 +109,7 @@ def _html(status: PoolStatus, sentences: Sequence[str], last: Sequence[str]) -> 
         (
             slot.node,
             slot.name,
-            describe_state(state_words(slot.state), slot.drains_in_ms),
+            describe_state(state_words(slot.state), slot.drains_in_ms, slot.why_drained),
             slot.user or "",
             show_size(slot.memory_bytes) if slot.memory_bytes else "",
         )

@@ -14,7 +14,7 @@ from bulletin.errors import (
 )
 from bulletin.wire import messages as say
 from bulletin.wire.messages.allowance_requests import AllowanceQuestion, AllowanceReport
-from bulletin_magic.connection.deliveries import QueuePosition, RequestFailed
+from bulletin_magic.connection.deliveries import QueuePosition, RequestFailed, UserNote
 from bulletin_magic.connection.session_events import Deliver, SendToBroker, SessionAction
 
 #: What an unanswered Unknown may still be the answer to.
@@ -67,6 +67,9 @@ class BrokerSide:
         self._was_heard_in_cell = False  #: since the cell was submitted
         self._announced = ("", "")  #: to which request, and what: it is said once
         self._was_restarted = False  #: while the cell is under way; told when it knows us again
+        #: News for the user that came when nothing was under way to say it in, and what was said of it.
+        self._unsaid: list[str] = []
+        self._said: set[str] = set()
 
     @property
     def deadline_ms(self) -> int | None:
@@ -79,6 +82,7 @@ class BrokerSide:
         """Tell the user what happens to the broker from now on: a cell is under way."""
         self._heard_ms = now_ms
         self._is_cell_under_way, self._was_heard_in_cell, self._was_restarted = True, False, False
+        self._say_news()
 
     def end_cell(self) -> None:
         """Forget the request: no cell is under way."""
@@ -105,6 +109,7 @@ class BrokerSide:
     def query(self, now_ms: int, question: Question) -> None:
         """Ask for a picture of the pool, for the cells that it has, or for more than the rules give."""
         self._look_by_ms, self._question = now_ms + LOOK_MS, question
+        self._say_news()
         if self._standing is BrokerStanding.KNOWN:
             self._send(self._question)
         elif self._standing is BrokerStanding.UNKNOWN:
@@ -153,8 +158,9 @@ class BrokerSide:
                 self._forgotten(now_ms)
             case say.Malformed(problem=problem):
                 return self.on_garbled(f"it could not read this kernel's message: {problem}")
-            case say.Pong():
-                pass
+            case say.Pong(news=news):
+                self._unsaid += news
+                self._say_news()
             case _:
                 assert_never(message)
         return None
@@ -214,6 +220,16 @@ class BrokerSide:
         if queued.announcement and announced != self._announced:  # a broker that was restarted says it again
             self._announced = announced
             self._note(queued.announcement)
+
+    def _say_news(self) -> None:
+        """Say what is unsaid, each once, where something is under way that it can be said in."""
+        if not self._is_cell_under_way and self._look_by_ms is None:
+            return
+        for sentence in self._unsaid:
+            if sentence not in self._said:
+                self._said.add(sentence)
+                self._act(Deliver(UserNote(sentence)))
+        self._unsaid = []
 
     # --- time
 

@@ -15,6 +15,7 @@ from zmq.utils.monitor import parse_monitor_message
 from bulletin import __version__
 from bulletin.errors import MalformedMessage, NoPool
 from bulletin.ids import KernelId, LeaseId
+from bulletin.kernel_names import parse_kernel_name
 from bulletin.wire import channel
 from bulletin.wire.frames import Blob, Unpacker, pack
 from bulletin.wire.keys import Connection
@@ -91,7 +92,10 @@ class Link:
         self._libraries = LibraryServer(lambda: folder_limits().library_bytes)
         self._show_late_output = show_late_output
         self._connection = connection
-        hello = Hello(protocol=PROTOCOL, version=__version__, token=connection.token, kernel=kernel)
+        is_front = parse_kernel_name(kernel)[1] == "front"  # else nobody reads it as it comes
+        hello = Hello(
+            protocol=PROTOCOL, version=__version__, token=connection.token, kernel=kernel, hears_news=is_front
+        )
         self._session = SessionClient(hello, pool_description)
         self._inbox: queue.SimpleQueue[tuple[SessionEvent, DeliveryQueue | None]] = queue.SimpleQueue()
         self._outbox = DeliveryQueue()

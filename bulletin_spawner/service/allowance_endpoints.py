@@ -27,6 +27,8 @@ class AllowanceWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     walltime_ms: _Duration | None = None
     gpus: Annotated[int, msgspec.Meta(ge=1, le=allowances.MOST_GPUS)] | None = None
     is_exclusive: bool = False
+    #: More of the project's budget, in GPU-milliseconds, in the period that runs; asked for alone.
+    budget_ms: Annotated[int, msgspec.Meta(ge=1, le=allowances.MOST_BUDGET_MS)] | None = None
     for_ms: _Duration | None = None
 
 
@@ -73,7 +75,7 @@ ALLOWANCE_ENDPOINTS: tuple[Endpoint, ...] = (
         name="requestAllowance",
         method="POST",
         path="/allowances",
-        summary="Ask for longer cells, more GPUs in a cell and at once, or a node alone, for so long",
+        summary="Ask for longer cells, more GPUs in a cell and at once, a node alone, or more budget, for so long",
         body=AllowanceWanted,
         answers=allowances.AllowanceReport,
         run=_asking(
@@ -82,6 +84,7 @@ ALLOWANCE_ENDPOINTS: tuple[Endpoint, ...] = (
                 walltime_ms=call.body.walltime_ms,
                 gpus=call.body.gpus,
                 is_exclusive=call.body.is_exclusive,
+                budget_ms=call.body.budget_ms,
                 for_ms=call.body.for_ms,
                 why=call.body.why,
             )

@@ -4,7 +4,7 @@ A new endpoint is a row of `ENDPOINTS` (or of a table of its own that `make_app`
 what is sent, and the document at api/v1/openapi.json follow from the row.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
@@ -12,7 +12,7 @@ import msgspec
 
 from bulletin.wire import console, page_requests as page
 from bulletin.wire.messages import TEXT_LIMIT
-from bulletin_spawner.service.api_problems import ApiRefused
+from bulletin_spawner.service.api_problems import ApiProblem, ApiRefused
 from bulletin_spawner.service.cells_view import NodeCells, view_cells
 from bulletin_spawner.service.me_view import MeView, ReceiptsView, slot_sizes, view_me, view_receipts
 from bulletin_spawner.service.now_view import NowView, view_now
@@ -55,6 +55,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     asks: type[msgspec.Struct] = NoParameters  #: names of the path, and of the query
     body: type[msgspec.Struct] | None = None
     answers: Any
+    refuses: Mapping[int, type[ApiProblem]] = {}  #: what more may be answered with a status than ApiProblem
     run: Callable[[ApiCall], Awaitable[Any]]
 
 

@@ -1,6 +1,7 @@
 """What the REST API answers where it cannot do what is asked: a status, a code that stays, a sentence. Pure."""
 
 from http import HTTPStatus
+from typing import Self
 
 import msgspec
 
@@ -24,6 +25,13 @@ class ApiRefused(Exception):
         super().__init__(status, code, sentence)
         self.status = status
         self.problem = ApiProblem(code=code, sentence=sentence, is_logged_out=is_logged_out)
+
+    @classmethod
+    def with_details(cls, status: HTTPStatus, problem: ApiProblem) -> Self:
+        """Make one whose answer says more than a sentence."""
+        refused = cls(status, problem.code, problem.sentence)
+        refused.problem = problem
+        return refused
 
 
 _STATUS = {

@@ -55,6 +55,8 @@ class ShownNode(msgspec.Struct, frozen=True, kw_only=True):
     slots: tuple[ShownSlot, ...]
     is_drained: bool = False
     drains_in_ms: int | None = None
+    #: Why it is drained, or is to be; empty where nobody said so.
+    why_drained: str = ""
 
 
 class ShownRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,11 +119,11 @@ def view_now(report: PoolReport, sight: Sight) -> NowView:
     leases = {lease.lease: lease for lease in report.leases}
     numbers = {lease.lease: number for number, lease in enumerate(report.leases)}
     nodes: dict[str, list[ShownSlot]] = {}
-    drains: dict[str, tuple[bool, int | None]] = {}
+    some: dict[str, PoolSlot] = {}  #: one of each node
     for slot in report.slots:
         lease = leases.get(slot.lease) if slot.lease is not None else None
         nodes.setdefault(slot.node, []).append(_show_slot(slot, lease, numbers, sight))
-        drains[slot.node] = slot.is_drained, slot.drains_in_ms
+        some[slot.node] = slot
     queue = tuple(show_request(row, sight) for row in report.waiting if _is_shown(row, sight))
     states = [slot.state for slots in nodes.values() for slot in slots]
     return NowView(
@@ -141,7 +143,13 @@ def view_now(report: PoolReport, sight: Sight) -> NowView:
             mine_waiting=sum(row.user == sight.viewer.user for row in report.waiting),
         ),
         nodes=tuple(
-            ShownNode(node=node, slots=tuple(slots), is_drained=drains[node][0], drains_in_ms=drains[node][1])
+            ShownNode(
+                node=node,
+                slots=tuple(slots),
+                is_drained=some[node].is_drained,
+                drains_in_ms=some[node].drains_in_ms,
+                why_drained=some[node].why_drained,
+            )
             for node, slots in sorted(nodes.items())
         ),
         queue=queue,

@@ -23,16 +23,19 @@ _REFUSALS = {
     404: "There is nothing of that name that you may see",
     409: "It is not in a state for that",
     413: "The body is too large",
+    422: "What it would come to has errors: nothing was done",
     429: "Too much was asked for; the sentence says when again",
     503: "The pool, or its ledger, does not answer",
 }
+#: With these only endpoints refuse that say so.
+_FEW_REFUSE = (422,)
 
 
 def describe_api(endpoints: Sequence[Endpoint], server: str) -> dict[str, Any]:
     """Write the document (OpenAPI 3.1). `server` is the address below which the paths are."""
     types: list[Any] = [ApiProblem]
     for one in endpoints:
-        types += [one.asks, one.answers, *([one.body] if one.body is not None else [])]
+        types += [one.asks, one.answers, *([one.body] if one.body is not None else []), *one.refuses.values()]
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     by_type = dict(zip(types, schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
@@ -46,8 +49,9 @@ def describe_api(endpoints: Sequence[Endpoint], server: str) -> dict[str, Any]:
             "responses": {
                 "200": {"description": "OK", "content": _json(by_type[one.answers])},
                 **{
-                    str(status): {"description": text, "content": _json(by_type[ApiProblem])}
+                    str(status): {"description": text, "content": _json(_problem(one, status, by_type))}
                     for status, text in _REFUSALS.items()
+                    if status not in _FEW_REFUSE or status in one.refuses
                 },
             },
         }
@@ -90,6 +94,14 @@ def describe_api(endpoints: Sequence[Endpoint], server: str) -> dict[str, Any]:
             },
         },
     }
+
+
+def _problem(endpoint: Endpoint, status: int, by_type: dict[Any, Any]) -> Any:
+    """Return the schema of what is answered with a status: with 422, nothing that says less than the endpoint names."""
+    more = endpoint.refuses.get(status)
+    if more is None:
+        return by_type[ApiProblem]
+    return by_type[more] if status in _FEW_REFUSE else {"anyOf": [by_type[more], by_type[ApiProblem]]}
 
 
 def _whom(role: Role) -> str:

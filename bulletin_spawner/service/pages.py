@@ -78,7 +78,7 @@ def describe_page(picture: Picture, *, for_admins: bool = False) -> PageContent:
                     (
                         slot.node,
                         _show_slot(slot),
-                        describe_state(state_words(slot.state), slot.drains_in_ms),
+                        describe_state(state_words(slot.state), slot.drains_in_ms, slot.why_drained),
                         slot.user or "—",
                     )
                     for slot in picture.slots

@@ -1,13 +1,16 @@
 """The endpoints of *Quotas*: the quota file, changes of it, previews and versions; all in the caller's name."""
 
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
 
+from bulletin.ids import UserName
 from bulletin.wire import page_requests as page
 from bulletin.wire.messages import quota_edits as quotas
 from bulletin_spawner.service.api_endpoints import ApiCall, Endpoint, Words
+from bulletin_spawner.service.api_problems import ApiProblem, ApiRefused
 
 
 class EditsWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -33,7 +36,40 @@ class UndoWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     why: Words = ""
 
 
+class SettingsRefused(ApiProblem, frozen=True, kw_only=True):
+    """Nothing was changed: with these changes the file would have errors, each at its setting."""
+
+    errors: tuple[quotas.SettingError, ...]
+
+
+class ChangedMeanwhile(ApiProblem, frozen=True, kw_only=True):
+    """Nothing was changed: the file is another one than that which was seen; what is new, and who made it so."""
+
+    version: str
+    by: UserName
+    changes: tuple[str, ...]
+
+
 _NotChanged = quotas.QuotaErrors | quotas.QuotasChangedMeanwhile
+_REFUSES: dict[int, type[ApiProblem]] = {
+    HTTPStatus.UNPROCESSABLE_ENTITY: SettingsRefused,
+    HTTPStatus.CONFLICT: ChangedMeanwhile,
+}
+
+
+def _refused(answer: _NotChanged) -> ApiRefused:
+    """Make of what the broker says what the API answers."""
+    code = answer.__struct_config__.tag
+    assert isinstance(code, str)
+    if isinstance(answer, quotas.QuotaErrors):
+        said = (f"{'.'.join(one.path)}: {one.sentence}" if one.path else one.sentence for one in answer.errors)
+        refused = SettingsRefused(code=code, sentence=" ".join(("Nothing was changed.", *said)), errors=answer.errors)
+        return ApiRefused.with_details(HTTPStatus.UNPROCESSABLE_ENTITY, refused)
+    sentence = f"Nothing was changed: {answer.by} has changed the quota file since."
+    changed = ChangedMeanwhile(
+        code=code, sentence=sentence, version=answer.version, by=answer.by, changes=answer.changes
+    )
+    return ApiRefused.with_details(HTTPStatus.CONFLICT, changed)
 
 
 def _asking(question: Callable[[Any], quotas.QuotaQuestion], kind: Any) -> Callable[[ApiCall], Awaitable[Any]]:
@@ -42,6 +78,8 @@ def _asking(question: Callable[[Any], quotas.QuotaQuestion], kind: Any) -> Calla
     async def ask(call: ApiCall) -> Any:
         asked = page.OnBehalf(reader=call.viewer.reader, question=question(call.body))
         answer = await call.pool.change(asked, kind)
+        if isinstance(answer, _NotChanged):
+            raise _refused(answer)
         # The wire leaves out what is at its default: the API says all that its document names.
         return {"kind": answer.__struct_config__.tag, **msgspec.structs.asdict(answer)}
 
@@ -72,7 +110,8 @@ QUOTA_ENDPOINTS: tuple[Endpoint, ...] = (
         summary="Change settings, all or none; in force at once. Errors are told with their setting",
         role="lead",
         body=EditsWanted,
-        answers=quotas.QuotasEdited | _NotChanged,
+        answers=quotas.QuotasEdited,
+        refuses=_REFUSES,
         run=_asking(
             lambda body: quotas.EditQuotas(edits=body.edits, version=body.version, why=body.why),
             quotas.QuotasEdited | _NotChanged,
@@ -85,7 +124,8 @@ QUOTA_ENDPOINTS: tuple[Endpoint, ...] = (
         summary="What the last week would have been with these changes; while that is worked out, ask again",
         role="lead",
         body=EditsTried,
-        answers=quotas.QuotaPreview | _NotChanged,
+        answers=quotas.QuotaPreview,
+        refuses=_REFUSES,
         run=_asking(
             lambda body: quotas.PreviewQuotas(edits=body.edits, version=body.version),
             quotas.QuotaPreview | _NotChanged,
@@ -98,7 +138,8 @@ QUOTA_ENDPOINTS: tuple[Endpoint, ...] = (
         summary="Put the quota file back to the version before, or to another one",
         role="lead",
         body=UndoWanted,
-        answers=quotas.QuotasEdited | _NotChanged,
+        answers=quotas.QuotasEdited,
+        refuses=_REFUSES,
         run=_asking(
             lambda body: quotas.UndoQuotas(to=body.to, version=body.version, why=body.why),
             quotas.QuotasEdited | _NotChanged,

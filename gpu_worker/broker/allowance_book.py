@@ -30,6 +30,15 @@ from gpu_worker.broker.allowance_limits import (
     refuse_what_all_have,
     usual_for_ms,
 )
+from gpu_worker.broker.allowance_note import AllowanceNote
+from gpu_worker.broker.budget_requests import (
+    PERIOD_MS,
+    find_budget,
+    last_ms,
+    refuse_budget_for_all,
+    refuse_budget_for_lead,
+)
+from gpu_worker.broker.decision_news import DecisionNews
 from gpu_worker.broker.identity import Person
 from gpu_worker.broker.known_ids import CannotTell, why_no_payer
 from gpu_worker.broker.ledger import Ledger
@@ -53,44 +62,6 @@ _LEFT = "you are not in the project any more"
 _GONE = "who asked is not in the project any more"
 
 
-class AllowanceNote(msgspec.Struct, frozen=True, kw_only=True):
-    """What the ledger keeps of one, once for each thing that happens to it. In milliseconds since 1970, UTC."""
-
-    id: str
-    user: UserName
-    project: ProjectId
-    walltime_ms: int | None
-    gpus: int | None
-    is_exclusive: bool = False
-    for_ms: int
-    why: str
-    asked_at_ms: int
-    state: AllowanceState = "open"
-    by: str = ""
-    sentence: str = ""
-    decided_at_ms: int | None = None
-    until_ms: int | None = None
-    #: The project's rules granted it. None: an older broker kept it, which knew that until somebody ended it.
-    is_by_rule: bool | None = None
-
-    @property
-    def was_granted_at_once(self) -> bool:
-        """Whether the project's rules granted it, and no person: also when it is over."""
-        return bool(self.until_ms and not self.by) if self.is_by_rule is None else self.is_by_rule
-
-    @property
-    def taken_at_ms(self) -> int | None:
-        """When somebody else ended what its user had; None is never."""
-        return self.decided_at_ms if self.state == "over" and self.by != self.user else None
-
-    @property
-    def wanted(self) -> AllowanceTerms:
-        """What is asked for, and for how long."""
-        return AllowanceTerms(
-            walltime_ms=self.walltime_ms, gpus=self.gpus, for_ms=self.for_ms, is_exclusive=self.is_exclusive
-        )
-
-
 class AllowanceBook:
     """What was asked for. Who asks sees their own; leads see and decide what is asked in their projects, admins all."""
 
@@ -99,6 +70,7 @@ class AllowanceBook:
     ) -> None:
         self._shell, self._ledger, self._now_ms, self._slot_word = shell, ledger, now_ms, slot_word
         self._notes: dict[str, AllowanceNote] = {}  #: those that are open, in force or recent
+        self.news = DecisionNews(ledger, slot_word)  #: what its user is yet to be told in a notebook
         self._log = structlog.get_logger("broker")
 
     async def recall(self) -> None:
@@ -107,6 +79,7 @@ class AllowanceBook:
             if self._is_of_now(note):
                 self._notes[note.id] = note
                 await self._put_in_force(note)
+        await self.news.recall(self._notes.values())
 
     async def answer(self, person: Person, asked: AllowanceQuestion) -> AllowanceReport:
         """Answer who asks, decides or looks. Raises CannotTell."""
@@ -132,22 +105,31 @@ class AllowanceBook:
             raise CannotTell(RefusalCode.NOT_YOUR_PROJECT, why_not)
         if not person.user:
             raise CannotTell(RefusalCode.NOT_ALLOWED, "A service of the hub runs no cells: ask as a user.")
-        if asked.walltime_ms is None and asked.gpus is None:
-            raise CannotTell(RefusalCode.OVER_LIMIT, "Say what you need: --time 4h for longer cells, or --gpus 2.")
+        if asked.walltime_ms is None and asked.gpus is None and asked.budget_ms is None:
+            raise CannotTell(
+                RefusalCode.OVER_LIMIT, "Say what you need: --time 4h for longer cells, --gpus 2, or --budget 10."
+            )
+        if asked.budget_ms is not None and not (asked.walltime_ms is None and asked.gpus is None):
+            raise CannotTell(RefusalCode.OVER_LIMIT, "Ask for more of a budget alone, with --budget and --why.")
         if asked.is_exclusive and asked.gpus is None:
             raise CannotTell(RefusalCode.OVER_LIMIT, "Say how many GPUs the node has, as in --exclusive --gpus 4.")
         why = printable(asked.why)
         if not why:
             raise CannotTell(RefusalCode.OVER_LIMIT, 'Say what you need it for: --why "...". Whoever decides reads it.')
+        holder = find_budget(accounts, project) if asked.budget_ms is not None else None
+        budget = holder.project.budget if holder is not None else None
         wanted = AllowanceTerms(
             walltime_ms=asked.walltime_ms,
             gpus=asked.gpus,
-            for_ms=asked.for_ms or usual_for_ms(accounts, project),
+            for_ms=asked.for_ms or (usual_for_ms(accounts, project) if budget is None else PERIOD_MS[budget.period]),
             is_exclusive=asked.is_exclusive,
+            budget_ms=asked.budget_ms,
         )
-        obstacle = self._refuse_for_all(project, wanted) or refuse_what_all_have(
-            accounts, project, wanted, on_cpu=self._on_cpu
-        )
+        obstacle = self._refuse_for_all(project, wanted)
+        if not obstacle and asked.budget_ms is not None:
+            obstacle = refuse_budget_for_all(accounts, holder.project.id if holder is not None else project)
+        elif not obstacle:
+            obstacle = refuse_what_all_have(accounts, project, wanted, on_cpu=self._on_cpu)
         if obstacle:
             raise CannotTell(RefusalCode.OVER_LIMIT, obstacle)
         mine = [one for one in self._notes.values() if one.user == person.user]
@@ -168,6 +150,8 @@ class AllowanceBook:
             walltime_ms=wanted.walltime_ms,
             gpus=wanted.gpus,
             is_exclusive=wanted.is_exclusive,
+            budget_ms=wanted.budget_ms,
+            budget_of=holder.project.id if holder is not None else "",
             for_ms=wanted.for_ms,
             why=why,
             asked_at_ms=now_ms,
@@ -221,11 +205,16 @@ class AllowanceBook:
             wanted = msgspec.structs.replace(note.wanted, for_ms=for_ms)
             accounts = self._shell.scheduler.state.accounts
             obstacle = self._refuse_for_all(note.project, wanted)
+            if not obstacle and note.budget_ms is not None:
+                obstacle = refuse_budget_for_all(accounts, note.place)
             if not obstacle and not person.is_admin:
-                obstacle = refuse_for_lead(accounts, note.project, wanted, on_cpu=self._on_cpu)
+                obstacle = self._refuse_for_lead(person, note, wanted)
             if obstacle:
                 raise CannotTell(RefusalCode.OVER_LIMIT, obstacle)
-            decided = _decided(note, "granted", person.user, sentence, now_ms, now_ms + for_ms)
+            until_ms = now_ms + for_ms
+            if note.budget_ms is not None:
+                until_ms = min(until_ms, last_ms(accounts, note.place, now_ms))
+            decided = _decided(note, "granted", person.user, sentence, now_ms, until_ms)
         await self._keep(decided)
         return decided
 
@@ -235,6 +224,16 @@ class AllowanceBook:
         return refuse_for_all(state.accounts, project, wanted, on_cpu=on_cpu) or refuse_size(
             state, project, wanted, on_cpu=on_cpu
         )
+
+    def _refuse_for_lead(self, person: Person, note: AllowanceNote, wanted: AllowanceTerms) -> str:
+        """Say why this lead cannot grant it; empty where they can."""
+        accounts = self._shell.scheduler.state.accounts
+        obstacle = refuse_for_lead(accounts, note.project, wanted, on_cpu=self._on_cpu)
+        if obstacle or note.budget_ms is None:
+            return obstacle
+        if not known_ids.may_change(self._shell.scheduler.state, person, note.place):
+            return f"It is the budget of project {note.place!r}: who leads that, or an admin, decides this."
+        return refuse_budget_for_lead(accounts, note.place, note.budget_ms, on_cpu=self._on_cpu)
 
     def _find(self, person: Person, name: str) -> AllowanceNote:
         seen = [note for note in self._notes.values() if self._may_see(person, note)]
@@ -282,17 +281,24 @@ class AllowanceBook:
         )
         await self._put_in_force(note)
         await keep(self._ledger, ASKED, note)
+        await self.news.note(note)
         self._shell.teller.note_news()
 
     async def _put_in_force(self, note: AllowanceNote) -> None:
         if note.decided_at_ms is None:
             return
-        allowance = Allowance(note.until_ms or 0, note.walltime_ms or 0, note.gpus or 0, note.is_exclusive)
+        allowance = Allowance(
+            until_ms=note.until_ms or 0,
+            walltime_ms=note.walltime_ms or 0,
+            gpus=note.gpus or 0,
+            budget_ms=note.budget_ms or 0,
+            is_exclusive=note.is_exclusive,
+        )
         if note.state == "granted" or note.id in self._names_in_force(note):
-            await self._shell.step(events.AllowanceChanged(note.id, note.project, note.user, allowance))
+            await self._shell.step(events.AllowanceChanged(note.id, note.place, note.user, allowance))
 
     def _names_in_force(self, note: AllowanceNote) -> Iterator[str]:
-        yield from self._shell.scheduler.state.accounts.allowances.by_owner.get((note.project, note.user), {})
+        yield from self._shell.scheduler.state.accounts.allowances.by_owner.get((note.place, note.user), {})
 
     async def _read(self) -> dict[str, AllowanceNote]:
         payloads = await asyncio.to_thread(self._ledger.event_payloads, ASKED)
@@ -329,13 +335,16 @@ class AllowanceBook:
 
     def _row(self, person: Person, note: AllowanceNote) -> AllowanceRow:
         accounts, now_ms = self._shell.scheduler.state.accounts, self._now_ms()
-        account = accounts.by_id.get(note.project)
+        account, leads = accounts.by_id.get(note.project), accounts.by_id.get(note.place)
         user = account.users.get(note.user) if account is not None else None
         has_left = note.user == person.user and self._is_in_force(note) and not person.may_charge(note.project)
         holds = self._is_in_force(note) and not has_left
         age_ms = now_ms - (accounts.began_ms or now_ms)
         amounts = msgspec.structs.replace(note.wanted, for_ms=0)  # a lead may grant them for less
         may_decide, needs_admin = self._may_decide(person, note), bool(refuse_for_lead(accounts, note.project, amounts))
+        if note.budget_ms is not None and note.state == "open":
+            needs_admin |= bool(refuse_budget_for_lead(accounts, note.place, note.budget_ms, on_cpu=self._on_cpu))
+        may_grant = may_decide and (person.is_admin or not self._refuse_for_lead(person, note, amounts))
         return AllowanceRow(
             id=note.id,
             user=note.user,
@@ -343,6 +352,8 @@ class AllowanceBook:
             walltime_ms=note.walltime_ms,
             gpus=note.gpus,
             is_exclusive=note.is_exclusive,
+            budget_ms=note.budget_ms,
+            budget_of=note.budget_of,
             for_ms=note.for_ms,
             why=note.why,
             state="over" if note.state == "granted" and not holds else note.state,
@@ -353,8 +364,8 @@ class AllowanceBook:
             left_ms=note.until_ms - now_ms if holds and note.until_ms is not None else None,
             is_own=note.user == person.user,
             may_decide=may_decide,
-            may_grant=may_decide and (person.is_admin or not needs_admin),
-            leads=tuple(map(UserName, named_leads(account))) if account is not None else (),
+            may_grant=may_grant,
+            leads=tuple(map(UserName, named_leads(leads))) if leads is not None else (),
             needs_admin=needs_admin,
             used_milli=user.used if user is not None else 0,
             recent_ms=user.history.at(age_ms) // GPU_MILLI if user is not None else 0,

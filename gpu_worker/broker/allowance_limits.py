@@ -31,6 +31,7 @@ class AllowanceTerms(msgspec.Struct, frozen=True, kw_only=True):
     gpus: int | None
     for_ms: int
     is_exclusive: bool = False  #: as a node that nobody else is on
+    budget_ms: int | None = None  #: beyond a budget, GPUs times milliseconds
 
 
 def refuse_for_all(accounts: Accounts, project: ProjectId, wanted: AllowanceTerms, *, on_cpu: bool = False) -> str:
@@ -155,7 +156,7 @@ def is_granted_at_once(
     would have it again at once: for a week a person decides.
     """
     account = accounts.of(project)
-    if wanted.is_exclusive:
+    if wanted.is_exclusive or wanted.budget_ms is not None:
         return False  # a person weighs what it takes from others
     for amount, field in ((wanted.walltime_ms, "auto_grant_walltime_ms"), (wanted.gpus, "auto_grant_gpus")):
         most = _rule(account, field)

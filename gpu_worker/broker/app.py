@@ -187,9 +187,11 @@ class Broker:
             self.shell, self.agents, ledger, self.now_ms, self.metrics.text, quotas.answer, self._groups.learn
         )
         asking = self.shell, self.agents, ledger, self.now_ms, self._console.answer
-        self._pages = PageAnswers(*asking, started_ms=self.started_ms, serves_hub=self._serves_hub)
+        self._pages = PageAnswers(*asking, self._console.drains.why, self.started_ms, serves_hub=self._serves_hub)
+        self.kernels.decisions = self._console.allowances.news
+        self.kernels.decisions.tell_all = self.kernels.tell_user
         self.agents.leaving = LeavingNodes(self.shell, self.kernels.tell, self.now_ms)
-        self.agents.unreachable = UnreachableNodes(self.shell, self._console.is_drained)
+        self.agents.unreachable = UnreachableNodes(self.shell, self._console.drains.is_drained)
         self.joins = self.kernels.joins = self.agents.joins = Joins(
             self._send_kernel, self.agents.tell, self.shell, self.now_ms
         )
@@ -292,6 +294,7 @@ class Broker:
             self.agents,
             self.ledger,
             self.now_ms,
+            self._console.drains.why,
             started_ms=self.started_ms,
             counters=self.counters,
             serves_hub=self._serves_hub,

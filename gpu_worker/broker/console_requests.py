@@ -8,7 +8,7 @@ import structlog
 
 from bulletin.codes import RefusalCode
 from bulletin.errors import LedgerAway, NotAllowed
-from bulletin.ids import AgentId, LeaseId, ProjectId, UserName
+from bulletin.ids import LeaseId, ProjectId
 from bulletin.kept_time import is_kept
 from bulletin.wire import console, messages as wire
 from bulletin.wire.messages.allowance_requests import AskAllowances, DecideAllowance, RequestAllowance
@@ -33,16 +33,14 @@ from gpu_worker.broker.engine_reports import EngineReports
 from gpu_worker.broker.identity import SOMEONE, Person
 from gpu_worker.broker.known_ids import CannotTell
 from gpu_worker.broker.ledger import Ledger
-from gpu_worker.broker.ledger_notes import keep, printable
+from gpu_worker.broker.node_drains import NodeDrains
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.user_boosts import UserBoosts
-from gpu_worker.scheduler import events
 from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.life import Phase
 
 #: So much of the line is told at once: each place is explained, and kernels wait meanwhile.
 _MOST_WAITING, _MOST_RUNNING, _MOST_ENDED = 500, 2_000, 50
-DRAINED = "node-drained"  # as the ledger calls it
 
 
 #: Answers what is asked about the quota file, or raises CannotTell.
@@ -55,17 +53,6 @@ async def _without_quota_file(*_: object) -> QuotaAnswer:
 
 async def _knows_all_groups(*_: object) -> NotAllowed | None:
     return None
-
-
-class NodeNote(msgspec.Struct, frozen=True):
-    """What the ledger keeps of a drained node."""
-
-    agent: AgentId
-    node: str
-    is_drained: bool
-    by: UserName
-    at_ms: int | None = None  #: from when on, in milliseconds since 1970, UTC; None is from when it was said
-    why: str = ""
 
 
 class ConsoleRequests:
@@ -89,7 +76,7 @@ class ConsoleRequests:
         self._metrics = metrics
         self._shell, self._agents, self._ledger, self._now_ms = shell, agents, ledger, now_ms
         self._state = shell.scheduler.state
-        self._drained: dict[AgentId, str] = {}  #: and the names of their nodes
+        self.drains = NodeDrains(shell, agents, ledger, now_ms)
         self._by_hand, self._boosts = AdminRequests(shell, ledger), UserBoosts(shell, ledger, now_ms)
         self._announcements = AnnouncementBoard(shell.teller, ledger, now_ms)
         self._engine = EngineReports(shell, agents, now_ms)
@@ -101,9 +88,7 @@ class ConsoleRequests:
         await self._boosts.recall()
         await self.allowances.recall()
         await self._announcements.recall()
-        notes = await asyncio.to_thread(self._ledger.event_payloads, DRAINED)
-        for note in [msgspec.convert(note, NodeNote) for note in notes]:
-            await self._note(note)
+        await self.drains.recall()
 
     async def answer(
         self, person: Person, question: console.FromConsole
@@ -120,7 +105,7 @@ class ConsoleRequests:
                 case console.Cancel():
                     return await self._cancel(person, question.id)
                 case console.Drain():
-                    return await self._drain(person, question)
+                    return await self.drains.change(person, question, lambda leases: self._running(person, leases))
                 case console.Hold() | console.Release() | console.PutFirst() | console.Requeue() | console.Extend():
                     return await self._by_hand.answer(person, question)
                 case console.Boost():
@@ -137,7 +122,7 @@ class ConsoleRequests:
                     return await self._engine.answer(person, question)
                 case AskOwn():
                     return await own_report.make_report(
-                        person, question, self._shell, self._agents, self._ledger, self._now_ms
+                        person, question, self._shell, self._agents, self._ledger, self.allowances.news, self._now_ms
                     )
                 case console.AskMetrics():
                     known_ids.check_admin(person, "read what is counted of all projects")
@@ -281,61 +266,6 @@ class ConsoleRequests:
         return console.Cancelled(
             lease=found.id, user=found.user, what=await self._shell.cancel_cell(found.id, sentence)
         )
-
-    def is_drained(self, agent: AgentId) -> bool:
-        """Tell whether an admin wants a node empty."""
-        return agent in self._drained
-
-    async def _drain(self, person: Person, asked: console.Drain) -> console.Drained:
-        known_ids.check_admin(person, "drain nodes")
-        names = self._drained | {agent: known.message.node for agent, known in self._agents.known.items()}
-        agents = tuple(agent for agent, node in names.items() if asked.node in (agent, node))
-        if not agents:
-            nodes = ", ".join(sorted(set(names.values()))) or "none"
-            raise CannotTell(
-                RefusalCode.NO_NODE, f"There is no node {asked.node!r} in this pool. Connected nodes: {nodes}."
-            )
-        is_planned = asked.in_ms is not None and not asked.is_undone
-        if is_planned and any(agent in self._state.drained for agent in agents):
-            raise CannotTell(
-                RefusalCode.NO_NODE,
-                f"{names[agents[0]]} is drained already. First undo that: bulletin drain {asked.node} --undo",
-            )
-        at_ms = self._now_ms() + asked.in_ms if is_planned and asked.in_ms is not None else None
-        why = printable(asked.why)
-        notes = [
-            NodeNote(agent, names[agent], is_drained=not asked.is_undone, by=person.user, at_ms=at_ms, why=why)
-            for agent in agents
-            if is_planned or asked.is_undone == (agent in self._drained) or agent in self._state.planned_drains.at_ms
-        ]
-        for note in notes:
-            what = "node given back" if not note.is_drained else "node drained" if at_ms is None else "drain planned"
-            self._log.info(what, node=note.node, by=note.by, at_ms=at_ms, why=why)
-            await self._note(note)
-        # Before the ledger is waited for: sessions that leave now may be gone by then, and are to be told of.
-        leases = [lease for lease in self._state.leases.values() if lease.agent in agents]
-        running = self._running(person, leases)
-        for note in notes:
-            await keep(self._ledger, DRAINED, note)
-        await self._shell.tell_queue()
-        return console.Drained(
-            node=names[agents[0]],
-            agents=agents,
-            is_drained=not asked.is_undone,
-            running=running,
-            slot_word=self._agents.slot_word,
-            in_ms=asked.in_ms if is_planned else None,
-        )
-
-    async def _note(self, note: NodeNote) -> None:
-        if note.is_drained:
-            self._drained[note.agent] = note.node
-        else:
-            self._drained.pop(note.agent, None)
-        if note.is_drained and note.at_ms is not None:
-            await self._shell.step(events.DrainPlanned(note.agent, note.at_ms))
-        else:
-            await self._shell.step(events.NodeDrained(note.agent, note.is_drained))
 
 
 def _own_projects(person: Person) -> tuple[ProjectId, ...]:

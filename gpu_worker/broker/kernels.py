@@ -16,6 +16,7 @@ from bulletin.wire.messages.own_cells import AskOwn, OwnReport
 from gpu_worker.broker.active_lease import PendingRequest
 from gpu_worker.broker.aside_work import AsideWork
 from gpu_worker.broker.broker_pauses import BrokerPauses
+from gpu_worker.broker.decision_news import DecisionNews
 from gpu_worker.broker.group_projects import GroupProjects
 from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.joins import Asker, Joins
@@ -64,6 +65,7 @@ class ConnectedKernel(msgspec.Struct):
     kernel: KernelId
     session: SessionId
     heard_ms: int
+    hears_news: bool = False
 
 
 class Kernels:
@@ -97,6 +99,7 @@ class Kernels:
         self.shell: SchedulerShell  #: set by the broker: kernels and leases know each other
         self.joins: Joins
         self.groups: GroupProjects
+        self.decisions: DecisionNews
         self._leases: RateLimiter[UserName] = RateLimiter(_LEASES_PER_S, _LEASES_MOST, lambda: now_ms() / 1000)
         self._log = structlog.get_logger("broker")
 
@@ -113,6 +116,11 @@ class Kernels:
         if not isinstance(message, EngineNews | AskOwn):  # they ask all the time, and use nothing
             self.active_ms = kernel.heard_ms
         self._routes[kernel.session] = route
+        if kernel.hears_news and isinstance(message, wire.Ping | wire.Submit | wire.Look):
+            news = self.decisions.take(kernel.person.user)
+            if news:
+                await self._send(route, wire.Pong(news=news))
+                self.aside.start(route, self.decisions.keep_told())
         match message:
             case wire.Ping():
                 await self._send(route, wire.Pong())
@@ -147,6 +155,11 @@ class Kernels:
         route = self._routes.get(session)
         if route is not None:
             await self._send(route, message)
+
+    async def tell_user(self, user: UserName, news: tuple[str, ...]) -> None:
+        """Say something in all notebooks of a user that are connected, with their next cells."""
+        for kernel in [one for one in self._known.values() if one.hears_news and one.person.user == user]:
+            await self._send(kernel.route, wire.Pong(news=news))
 
     def learn(self, held: wire.HeldLease) -> None:
         """Learn of a session that an agent has kept through a restart of this broker."""
@@ -249,7 +262,9 @@ class Kernels:
         if earlier is not None and earlier != route:  # its kernel has connected anew
             self._known.pop(earlier, None)
         self.active_ms = self._now_ms()
-        kernel = ConnectedKernel(route, message.token, person, message.kernel, session, self.active_ms)
+        kernel = ConnectedKernel(
+            route, message.token, person, message.kernel, session, self.active_ms, message.hears_news
+        )
         self._known[route] = kernel
         self._routes[session] = route
         self.shell.note_token(session, message.token)

@@ -1,10 +1,20 @@
 """What one lease does, cut into cells and hot time without a gap: the lines that the ledger gets of it. Pure."""
 
+from typing import NamedTuple
+
 import msgspec
 
 from bulletin.codes import LeaseEnd
 from bulletin.ids import CellId
-from gpu_worker.broker.records import CellRecord, HotRecord, LeaseRecord, Span, holder_fields
+from gpu_worker.broker.records import CellRecord, HotRecord, LeaseHolder, LeaseRecord, Span, holder_fields
+
+
+class CellUnderWay(NamedTuple):
+    """What a cell that runs has held so far; the ledger has nothing of it yet."""
+
+    holder: LeaseHolder
+    cell: CellId
+    spans: tuple[Span, ...]  #: the first begins when the cell did
 
 
 class Meter:
@@ -32,6 +42,13 @@ class Meter:
         """
         self.cell, self._is_in_quota, self._spans, self.charged_milli = cell, is_in_quota, [], charged_milli
         self.began_ms = self._now_ms = max(self._until_ms, at_ms)
+
+    def under_way(self, now_ms: int) -> CellUnderWay | None:
+        """Tell what the cell that runs has held until now, cut as its record will be; None where none runs."""
+        if self.cell is None:
+            return None
+        last = Span(self._now_ms, max(self._now_ms, now_ms), self._is_in_quota)
+        return CellUnderWay(self.lease, self.cell, (*self._spans, last))
 
     def turn(self, *, is_in_quota: bool, at_ms: int) -> None:
         """Count the cell as in quota, or as borrowed, from now on. Where no cell runs, nothing happens."""

@@ -16,7 +16,8 @@ import msgspec
 from bulletin.codes import CellOutcome, LeaseEnd
 from bulletin.ids import CellId, LeaseId, ProjectId, UserName
 from bulletin.kept_time import LABEL, is_kept
-from gpu_worker.broker.meter import Meter
+from gpu_worker.broker.meter import CellUnderWay, Meter
+from gpu_worker.broker.metered_lease import MeteredLease
 from gpu_worker.broker.records import (
     UNSURE,
     CellRecord,
@@ -30,7 +31,7 @@ from gpu_worker.broker.records import (
     name_again,
 )
 from gpu_worker.broker.run_notes import Running
-from gpu_worker.broker.short_cells import MOST, mark
+from gpu_worker.broker.short_cells import mark
 from gpu_worker.scheduler.accounts.coverage import Coverage
 from gpu_worker.scheduler.leases.leases import Lease
 from gpu_worker.scheduler.leases.life import Phase
@@ -40,8 +41,6 @@ from gpu_worker.scheduler.state import State
 PATIENCE_MS = 30_000
 #: What the scheduler saw for longer than it was used is taken back from so long on.
 _WORTH_MS = 1_000
-#: So many of the last cells of a lease may be reported again.
-_CELLS = 2 * MOST
 
 
 class Stretch(msgspec.Struct, frozen=True):
@@ -55,50 +54,6 @@ class Stretch(msgspec.Struct, frozen=True):
     until_ms: int
 
 
-class _Replaced(msgspec.Struct, frozen=True):
-    """A cell whose end is yet to be told, in a lease in which the next has begun: so it is where slots are kept."""
-
-    seen_from_ms: int  #: from then on the scheduler saw what it used
-    seen_until_ms: int
-    charged_milli: int | None  #: what was agreed for it
-
-
-class _MeteredLease(msgspec.Struct):
-    """A lease that is metered."""
-
-    meter: Meter
-    cells: dict[CellId, None]  #: those that ended in it last
-    marks: frozenset[str] = frozenset()  #: of others, that ended before this broker was started
-    over_ms: int | None = None  #: when its slots were free again; None while it holds, or where nobody knows
-    lost_ms: int | None = None  #: it was lost with its agent: when that was heard last
-    why: LeaseEnd = LeaseEnd.UNRECOGNIZED  #: why it is over, once it is
-    closes_ms: int | None = None  #: it is over, and closed then; None while it holds
-    #: It was over while its cell ran: until then the scheduler saw what the cell used. None where it sees it.
-    seen_until_ms: int | None = None
-    seen_from_ms: int = 0  #: from then on the scheduler saw what its cell used, or has been told of it
-    is_granted: bool = True  #: no cell has begun yet, and it counts as use all the same
-    replaced: dict[CellId, _Replaced] = msgspec.field(default_factory=dict)  #: the last of them
-
-    def replace(self, now_ms: int) -> bool:
-        """Remember of the cell that runs, if one does, what the scheduler saw of it: the next one begins now.
-
-        Return whether the scheduler saw it run until now: then it sees the next one from its beginning.
-        """
-        if self.meter.cell is None:
-            return False
-        until_ms = now_ms if self.seen_until_ms is None else self.seen_until_ms
-        self.replaced[self.meter.cell] = _Replaced(self.seen_from_ms, until_ms, self.meter.charged_milli)
-        if len(self.replaced) > _CELLS:
-            del self.replaced[next(iter(self.replaced))]
-        return self.seen_until_ms is None
-
-    def note_end(self, cell: CellId) -> None:
-        """Remember that a cell ended. One so long ago that it is forgotten finds no time that is not yet told."""
-        self.cells[cell] = None
-        if len(self.cells) > _CELLS:
-            del self.cells[next(iter(self.cells))]
-
-
 class Metering:
     """Follows one scheduler. What it returns is to be written in that order."""
 
@@ -109,7 +64,7 @@ class Metering:
         self._state, self._coverage = state, Coverage()
         self._given_up = {first_name(one.lease.lease): one for one in given_up}
         self._held_ms: dict[LeaseId, int] = {}
-        self._metered: dict[LeaseId, _MeteredLease] = {}
+        self._metered: dict[LeaseId, MeteredLease] = {}
         self._closing: dict[LeaseId, None] = {}
         self._unseen: list[Stretch] = []
         self._refunded: list[Stretch] = []
@@ -117,7 +72,7 @@ class Metering:
         for one in open_leases:
             name = first_name(one.lease.lease)
             meter = Meter(one.lease, one.accounted_until_ms)
-            metered = self._metered[name] = _MeteredLease(
+            metered = self._metered[name] = MeteredLease(
                 meter, dict.fromkeys(one.cells), one.marks, why=LeaseEnd.NOT_HELD, closes_ms=now_ms + PATIENCE_MS
             )
             if one.running is not None:
@@ -206,6 +161,13 @@ class Metering:
                 meter = metered.meter
                 yield Running(meter.lease.lease, metered.meter.cell, meter.began_ms, meter.charged_milli)
 
+    def under_way(self, now_ms: int) -> Iterator[tuple[LeaseId, CellUnderWay]]:
+        """List what cells that run have held until now, each with its lease."""
+        for name, metered in self._metered.items():
+            held = metered.meter.under_way(now_ms) if metered.closes_ms is None else None
+            if held is not None:
+                yield name, held
+
     def agreed(self, lease: LeaseId, cell: CellId | None) -> int | None:
         """Return what a cell that runs, or else ran last, is charged, in thousandths of a slot; None is unknown."""
         metered = self._metered.get(lease)
@@ -234,7 +196,7 @@ class Metering:
     def _note_unseen(self, cell: CellRecord, from_ms: int, until_ms: int) -> None:
         self._unseen += self._stretch(cell, cell.charged, from_ms, until_ms)
 
-    def _note_end(self, metered: _MeteredLease, ended: Iterable[Record], heard_ms: int) -> None:
+    def _note_end(self, metered: MeteredLease, ended: Iterable[Record], heard_ms: int) -> None:
         """Note what of an ended cell, whose beginning the scheduler saw, it did not see, saw too long, or is refunded.
 
         `heard_ms` is when the scheduler hears of the end.
@@ -273,7 +235,7 @@ class Metering:
         if charged and from_ms < until_ms:
             yield Stretch(holder.project, holder.user, holder.qos, charged, from_ms, until_ms)
 
-    def _follow_lease(self, lease: Lease, metered: _MeteredLease | None, now_ms: int) -> Iterator[Record]:
+    def _follow_lease(self, lease: Lease, metered: MeteredLease | None, now_ms: int) -> Iterator[Record]:
         if metered is None:
             metered = self._start_metering(lease, now_ms)
             yield from begun(metered.meter.lease, lease.charged or lease.cost)
@@ -304,7 +266,7 @@ class Metering:
             meter.turn(is_in_quota=is_in_quota, at_ms=now_ms)
         metered.is_granted = lease.phase is Phase.GRANTED
 
-    def _start_metering(self, lease: Lease, now_ms: int) -> _MeteredLease:
+    def _start_metering(self, lease: Lease, now_ms: int) -> MeteredLease:
         name, granted_at_ms, cells, marks = lease.id, now_ms, dict[CellId, None](), frozenset[str]()
         if lease.id in self._held_ms:  # learned from its agent
             granted_at_ms = min(lease.since_ms, now_ms - self._held_ms[lease.id])
@@ -327,9 +289,9 @@ class Metering:
             granted_at_ms=granted_at_ms,
             is_exclusive=lease.is_exclusive,
         )
-        return self._metered.setdefault(lease.id, _MeteredLease(Meter(record), cells, marks))
+        return self._metered.setdefault(lease.id, MeteredLease(Meter(record), cells, marks))
 
-    def _note_lease_end(self, name: LeaseId, metered: _MeteredLease, why: LeaseEnd, now_ms: int) -> list[Record]:
+    def _note_lease_end(self, name: LeaseId, metered: MeteredLease, why: LeaseEnd, now_ms: int) -> list[Record]:
         metered.over_ms, metered.why, metered.closes_ms = now_ms, why, now_ms + PATIENCE_MS
         if metered.meter.cell is not None:
             metered.seen_until_ms = now_ms
@@ -339,7 +301,7 @@ class Metering:
         self._closing[name] = None
         return []
 
-    def _close(self, name: LeaseId, metered: _MeteredLease) -> list[Record]:
+    def _close(self, name: LeaseId, metered: MeteredLease) -> list[Record]:
         told: list[Record] = []
         over_ms = metered.over_ms if metered.lost_ms is None else metered.lost_ms
         if metered.meter.cell is not None:

@@ -8,6 +8,7 @@ from bulletin.ids import KernelId
 from bulletin.wire.messages.own_cells import AskOwn, OwnEnded, OwnProject, OwnReport, OwnRunning, OwnWaiting
 from gpu_worker.broker import reports
 from gpu_worker.broker.agents import Agents
+from gpu_worker.broker.decision_news import DecisionNews
 from gpu_worker.broker.identity import Person
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.scheduler_shell import SchedulerShell
@@ -21,7 +22,13 @@ _MOST_WAITING, _MOST_RUNNING = 10, 50
 
 
 async def make_report(
-    person: Person, asked: AskOwn, shell: SchedulerShell, agents: Agents, ledger: Ledger, now_ms: Callable[[], int]
+    person: Person,
+    asked: AskOwn,
+    shell: SchedulerShell,
+    agents: Agents,
+    ledger: Ledger,
+    decisions: DecisionNews,
+    now_ms: Callable[[], int],
 ) -> OwnReport:
     """Make the report. The ledger is read only where cells that ended are asked for; where it is away, it has none."""
     word = agents.slot_word
@@ -44,6 +51,8 @@ async def make_report(
         project=_project(account, state) if account is not None else None,
         ended=ended,
         announcement=shell.teller.announcement.words_at(at_ms),
+        decided=decisions.list_recent(person.user, at_ms),
+        awaits_decision=decisions.is_awaited(person.user),
     )
 
 

@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from typing import Literal
 
 from bulletin.codes import RefusalCode
 from bulletin.errors import LedgerAway
-from bulletin.ids import ProjectId
+from bulletin.ids import AgentId, ProjectId
+from bulletin.kept_time import LABEL, is_kept
 from bulletin.units import DAY_MS
 from bulletin.wire import console, messages as wire, page_requests as page
 from bulletin.wire.messages.engine_broker import Demand
@@ -15,6 +17,7 @@ from gpu_worker.broker.agents import Agents
 from gpu_worker.broker.identity import Person
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.scheduler_shell import SchedulerShell
+from gpu_worker.broker.use_under_way import LabelledCell, add_under_way, drop_ended
 
 Answer = Callable[[Person, console.FromConsole], Awaitable[console.Report | Demand | OwnReport | wire.Refusal]]
 _NOT_THE_PAGE = "Only the hub's own page asks so. People ask as themselves: bulletin queue, bulletin projects."
@@ -34,13 +37,15 @@ class PageAnswers:
         ledger: Ledger,
         now_ms: Callable[[], int],
         answer: Answer,
-        *,
+        why_drained: Callable[[AgentId], str],
         started_ms: int,
+        *,
         serves_hub: bool,
     ) -> None:
-        """Take `answer`, which decides what a person may."""
+        """Take `answer`, which decides what a person may, and what says why a node is drained."""
         self._shell, self._agents, self._ledger, self._answer_person = shell, agents, ledger, answer
         self._now_ms, self._started_ms, self._serves_hub = now_ms, started_ms, serves_hub
+        self._why_drained = why_drained
         self._summing: asyncio.Future[page.UsageTable] | None = None
 
     async def answer(
@@ -60,7 +65,9 @@ class PageAnswers:
                 case page.AskUsage():
                     return await self._usage(asked)
                 case page.AskUse():
-                    return await asyncio.to_thread(self._use, asked, *self._inside(asked.project))
+                    now_ms, (inside, guaranteed_milli) = self._now_ms(), self._inside(asked.project)
+                    running = self._list_running(set(inside), now_ms)
+                    return await asyncio.to_thread(self._use, asked, inside, guaranteed_milli, running, now_ms)
         except LedgerAway as error:
             return wire.Refusal(code=RefusalCode.LEDGER_AWAY, sentence=str(error))
 
@@ -80,6 +87,7 @@ class PageAnswers:
             self._shell,
             self._agents,
             self._now_ms(),
+            self._why_drained,
             started_ms=self._started_ms,
             serves_hub=self._serves_hub,
             boosts=boosts.boosts if isinstance(boosts, console.BoostReport) else (),
@@ -108,16 +116,36 @@ class PageAnswers:
             week_wait_ms=self._ledger.median_wait_ms(asked.user, self._now_ms() - 7 * DAY_MS),
         )
 
-    def _use(self, asked: page.AskUse, inside: tuple[ProjectId, ...], guaranteed_milli: int) -> page.UseReport:
+    def _list_running(self, inside: set[ProjectId], now_ms: int) -> list[LabelledCell]:
+        """List the cells that run in these projects, on what the pool has."""
+        kind, leases = self._kind, self._shell.active_leases
+        return [
+            LabelledCell(held, LABEL if is_kept(held.cell) else leases[lease].label if lease in leases else "")
+            for lease, held in self._shell.metering.under_way(now_ms)
+            if held.holder.project in inside and held.holder.kind == kind
+        ]
+
+    @property
+    def _kind(self) -> Literal["gpu", "cpu"]:
+        return "gpu" if self._agents.slot_word == "GPU" else "cpu"
+
+    def _use(
+        self,
+        asked: page.AskUse,
+        inside: tuple[ProjectId, ...],
+        guaranteed_milli: int,
+        running: list[LabelledCell],
+        now_ms: int,
+    ) -> page.UseReport:
         """Read the ledger; blocks while it reads."""
-        parts = project_use.stretches(asked.stretch, asked.count, self._now_ms())
-        kind = "gpu" if self._agents.slot_word == "GPU" else "cpu"
+        parts, kind = project_use.stretches(asked.stretch, asked.count, now_ms), self._kind
         with self._ledger.database.reading() as connection:
             found = project_use.read_use(
                 connection, asked.project, inside, parts, kind=kind, guaranteed_milli=guaranteed_milli
             )
             lenders = project_use.read_lenders(connection, parts[0][0])
-        return page.UseReport(
+            ends = project_use.read_ends(connection, [one.held.cell for one in running])
+        report = page.UseReport(
             project=asked.project,
             stretch=asked.stretch,
             parts=found[0],
@@ -126,6 +154,7 @@ class PageAnswers:
             lenders=lenders,
             slot_word=self._agents.slot_word,
         )
+        return add_under_way(report, drop_ended(running, ends))
 
 
 def _person(reader: page.PageReader) -> Person:

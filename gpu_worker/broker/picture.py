@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import structs
 
 from bulletin.errors import LedgerAway
-from bulletin.ids import UserName
+from bulletin.ids import AgentId, UserName
 from bulletin.kept_time import is_kept
 from bulletin.wire import messages as wire
 from gpu_worker.broker.agents import Agents
@@ -34,6 +34,7 @@ async def draw(
     agents: Agents,
     ledger: Ledger,
     now_ms: Callable[[], int],
+    why_drained: Callable[[AgentId], str],
     *,
     started_ms: int,
     counters: dict[str, int],
@@ -64,6 +65,7 @@ async def draw(
                     state=_state(lease) if lease is not None else unused,
                     user=visible_user(lease.user) if lease is not None else None,
                     drains_in_ms=None if drains_at_ms is None else max(0, drains_at_ms - at_ms),
+                    why_drained=why_drained(agent.message.agent),
                 )
             )
     missing: dict[str, tuple[str, ...]] = {}

@@ -1,10 +1,11 @@
 """The whole pool at this moment, for the hub's pages: slots, leases, the line, projects. Reads; changes nothing."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 import msgspec
 
+from bulletin.ids import AgentId
 from bulletin.kept_time import LABEL, is_kept
 from bulletin.wire import console, page_requests
 from gpu_worker.broker import reports
@@ -22,6 +23,7 @@ def draw_pool(
     shell: SchedulerShell,
     agents: Agents,
     now_ms: int,
+    why_drained: Callable[[AgentId], str],
     *,
     started_ms: int,
     serves_hub: bool,
@@ -35,7 +37,7 @@ def draw_pool(
             missing[word] = (*missing.get(word, ()), agent.message.node)
     accounts = {agent.message.shared_account for agent in agents.known.values()} - {""}
     return page_requests.PoolReport(
-        slots=tuple(slot for agent in agents.known.values() for slot in _slots(shell, agent, now_ms)),
+        slots=tuple(slot for agent in agents.known.values() for slot in _slots(shell, agent, now_ms, why_drained)),
         leases=tuple(_leases(shell, now_ms)),
         waiting=tuple(_waiting(shell, now_ms)),
         waiting_count=len(state.pending),
@@ -50,7 +52,9 @@ def draw_pool(
     )
 
 
-def _slots(shell: SchedulerShell, agent: ConnectedAgent, now_ms: int) -> Iterator[page_requests.PoolSlot]:
+def _slots(
+    shell: SchedulerShell, agent: ConnectedAgent, now_ms: int, why_drained: Callable[[AgentId], str]
+) -> Iterator[page_requests.PoolSlot]:
     state, message = shell.scheduler.state, agent.message
     node, drains_at_ms = state.nodes.get(message.agent), state.planned_drains.at_ms.get(message.agent)
     uses = {use.slot: use for use in agent.slot_uses}
@@ -66,6 +70,7 @@ def _slots(shell: SchedulerShell, agent: ConnectedAgent, now_ms: int) -> Iterato
             lease=lease if lease in state.leases else None,
             is_drained=node is not None and node.is_drained,
             drains_in_ms=None if drains_at_ms is None else max(0, drains_at_ms - now_ms),
+            why_drained=why_drained(message.agent),
             busy_percent=None if use is None else use.busy_percent,
             used_bytes=None if use is None else use.used_bytes,
             idle_ms=0 if use is None else use.idle_ms,

@@ -1,6 +1,6 @@
 """What a project, with all that is in it, used over time: by stretches, by its users, by labels; and who lent most.
 
-Of a cell, the ledger has what it held when it has ended: what runs now is not in it yet.
+Of a cell, the ledger has what it held when it has ended: what runs now is added to it (`use_under_way`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, case, func, select
 
-from bulletin.ids import ProjectId, UserName
+from bulletin.ids import CellId, ProjectId, UserName
 from bulletin.units import HOUR_MS
 from bulletin.wire.page_requests import Lender, Stretch, UseOf, UsePart
 from gpu_worker.broker.tables import cells, credit_entries, lease_spans
@@ -51,6 +51,15 @@ def read_use(
     users = _by(connection, inside, since_ms, until_ms, kind, [lease_spans.c.user])
     labels = _by(connection, inside, since_ms, until_ms, kind, [cells.c.label, lease_spans.c.user])
     return tuple(shown), tuple(users), tuple(one for one in labels if one.name)
+
+
+def read_ends(connection: Connection, names: Sequence[CellId]) -> dict[CellId, int]:
+    """Find until when the ledger knows of cells, of those that it knows."""
+    spans, found = lease_spans.c, dict[CellId, int]()
+    for at in range(0, len(names), MOST_PROJECTS):
+        query = select(spans.cell, func.max(spans.ended_at_ms)).where(spans.cell.in_(names[at : at + MOST_PROJECTS]))
+        found |= {CellId(row[0]): int(row[1]) for row in connection.execute(query.group_by(spans.cell))}
+    return found
 
 
 def read_lenders(connection: Connection, since_ms: int) -> tuple[Lender, ...]:

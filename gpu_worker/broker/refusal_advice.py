@@ -3,7 +3,7 @@
 import shlex
 
 from bulletin.ids import ProjectId
-from bulletin.units import spell_duration
+from bulletin.units import HOUR_MS, spell_duration
 from gpu_worker.broker.allowance_limits import LONGEST_CELL_MS
 from gpu_worker.quotas.group_rule_settings import describe_terms
 from gpu_worker.scheduler import actions
@@ -22,6 +22,8 @@ def how_to_ask(reason: actions.Reason, project: ProjectId | None) -> str:
             if walltime_ms > LONGEST_CELL_MS:
                 return ""
             what = f"--time {spell_duration(walltime_ms)}"
+        case actions.OverBudget():
+            what = f"--budget {missing_hours(reason)}"
         case NotExclusive(gpus=gpus):
             what = f"--exclusive --gpus {gpus}"
         case actions.TooManyPerCell(gpus=gpus):
@@ -32,6 +34,12 @@ def how_to_ask(reason: actions.Reason, project: ProjectId | None) -> str:
             return ""
     where = f" --project {shlex.quote(project)}" if project else ""
     return f' To ask for it: `%gpu request {what}{where} --why "..."`.'
+
+
+def missing_hours(reason: actions.OverBudget) -> int:
+    """Find how many GPU-hours a budget lacks for the whole of a cell, rounded up."""
+    asked_ms = (reason.charged_milli or reason.cost_milli) * reason.walltime_ms // GPU_MILLI
+    return max(1, -(-(asked_ms - reason.budget_ms) // HOUR_MS))
 
 
 def what_groups_have(reason: actions.Reason, accounts: Accounts) -> str:

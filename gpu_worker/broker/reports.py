@@ -97,7 +97,7 @@ def project(account: Account, state: State) -> console.ProjectRow:
         leads=account.project.leads,
         rule=account.project.rule,
     )
-    budget, left = account.project.budget, account.left(now_ms)
+    budget, left = account.budget, account.left(now_ms)
     if budget is None or left is None:
         return row
     return msgspec.structs.replace(

@@ -59,7 +59,7 @@ class SchedulerShell:
         """
         self._note_wait = note_wait
         self.scheduler, self._now_ms, self._journal = scheduler, now_ms, journal
-        self._metering, self._writer, self._run_notes = metering, writer, RunNotes()
+        self.metering, self._writer, self._run_notes = metering, writer, RunNotes()
         self._tell, self._tell_agent = tell, tell_agent
         self.pending_requests: dict[RequestId, PendingRequest] = {}
         self.active_leases: dict[LeaseId, ActiveLease] = {}
@@ -82,7 +82,7 @@ class SchedulerShell:
         """
         async with self._step_alone():
             await self._step(event, why, lost_ms)
-            await self._refund(self._metering.take_refunded())
+            await self._refund(self.metering.take_refunded())
             if isinstance(event, events.Tick | events.AgentJoined):
                 await self._tell_unseen()
 
@@ -95,7 +95,7 @@ class SchedulerShell:
                 raise StepFailed(f"a step of the scheduler failed: {error!r}") from error
 
     async def _tell_unseen(self) -> None:
-        unseen = self._metering.take_unseen()
+        unseen = self.metering.take_unseen()
         if unseen:
             await self._step(recall.unseen(unseen, self.scheduler.state.accounts, self._now_ms()))
 
@@ -110,7 +110,7 @@ class SchedulerShell:
         if self._journal is not None:  # first, so that a step that fails is in it
             self._journal.note(event, now_ms, decides=decides)
         if isinstance(event, events.AgentJoined):
-            self._metering.expect_leases({held.lease: held.held_ms for held in event.held})
+            self.metering.expect_leases({held.lease: held.held_ms for held in event.held})
         said = self.scheduler.step(event, now_ms, decides=decides)
         if decides:
             self.pace.note_decision(began_s)
@@ -123,14 +123,14 @@ class SchedulerShell:
         }
         if isinstance(event, events.LeaseEnded) and why is not None:
             ends[event.lease] = why
-        self._writer.keep(self._metering.follow_step(ends, now_ms, lost_ms))
+        self._writer.keep(self.metering.follow_step(ends, now_ms, lost_ms))
         for action in said:
             await self._perform(action)
         await self._tell_costs()
 
     async def _tell_costs(self) -> None:
         """Tell kernels whose leases count for something else than they were told."""
-        for name in self._metering.take_turned():
+        for name in self.metering.take_turned():
             lease, active = self.scheduler.state.leases.get(name), self.active_leases.get(name)
             if lease is not None and active is not None and lease.phase in USING:
                 cost = self._cost_of(name)
@@ -140,7 +140,7 @@ class SchedulerShell:
 
     def note_running(self, *, is_last: bool = False) -> None:
         """Let the ledger have which cells run. `is_last`: this broker ends, and they may go on."""
-        self._writer.keep(self._run_notes.take(self._metering.running(), self._now_ms(), is_last=is_last))
+        self._writer.keep(self._run_notes.take(self.metering.running(), self._now_ms(), is_last=is_last))
 
     @property
     def capacity_milli(self) -> int | None:
@@ -256,7 +256,7 @@ class SchedulerShell:
         self.nodes[node.agent] = node
         for held in node.held:
             self.active_leases.setdefault(held.lease, relearn_active_lease(held, node.agent))
-        await self.step(translate.joined(node, self._metering.agreed), lost_ms=lost_ms)
+        await self.step(translate.joined(node, self.metering.agreed), lost_ms=lost_ms)
 
     async def drop_node(self, agent: AgentId, heard_ms: int) -> None:
         """Give up a node that has been silent for too long, since `heard_ms`."""
@@ -277,8 +277,8 @@ class SchedulerShell:
         prices = self.scheduler.settings.prices
         record = translate.record(message, node, now_ms - ended_ago_ms, prices)
         record = active.with_wait(record) if (active := self.active_leases.get(message.lease)) is not None else record
-        told = self._metering.end_cell(record, ended_ago_ms, now_ms)
-        refunded = self._metering.take_refunded()
+        told = self.metering.end_cell(record, ended_ago_ms, now_ms)
+        refunded = self.metering.take_refunded()
         if told is None:
             self._writer.keep_stray(record, written)
         else:
@@ -379,7 +379,7 @@ class SchedulerShell:
 
     def is_in_quota(self, lease: Lease) -> bool:
         """Return whether a guarantee covers it now, as the ledger has it."""
-        return self._metering.is_in_quota(lease)
+        return self.metering.is_in_quota(lease)
 
     def _cost_of(self, name: LeaseId) -> wire.LeaseCost:
         """Say what a lease counts for now."""

@@ -70,9 +70,8 @@ def _picture(picture: wire.Picture) -> Blocks:
     for slot in picture.slots:
         memory = f", {show_size(slot.memory_bytes)}" if slot.memory_bytes else ""
         user = f" ({slot.user})" if slot.user else ""
-        lines.append(
-            f"  {slot.node}  {slot.slot}  {slot.name}{memory}: {describe_state(slot.state, slot.drains_in_ms)}{user}"
-        )
+        state = describe_state(slot.state, slot.drains_in_ms, slot.why_drained)
+        lines.append(f"  {slot.node}  {slot.slot}  {slot.name}{memory}: {state}{user}")
     lines += [f"  {describe_absence(one.node, one.absent_ms, one.problem)}" for one in picture.absent_nodes]
     lines.append(f"{len(picture.waiting)} waiting")
     lines += [

@@ -4,16 +4,16 @@ import csv
 import io
 from datetime import UTC, datetime
 
+from bulletin.allowance_words import describe_amounts
 from bulletin.units import show_duration
 from bulletin.wire.messages.allowance_requests import AllowanceReport, AllowanceRow
 from gpu_worker.console.layout import Blocks, line
-from gpu_worker.console.report_tables import show_count
 from gpu_worker.csv_fields import defuse
 
 #: The columns of `--csv`.
 _COLUMNS = (
     "id", "asked_at", "user", "project", "walltime_ms", "gpus", "for_ms", "why", "state", "by", "sentence", "until",
-    "exclusive",
+    "exclusive", "budget_ms", "budget_of",
 )  # fmt: skip
 
 
@@ -26,6 +26,7 @@ def as_csv(report: AllowanceReport) -> str:
         cells = (
             row.id, _utc(row.asked_at_ms), row.user, row.project, row.walltime_ms, row.gpus, row.for_ms, row.why,
             row.state, row.by, row.sentence, _utc(row.until_at_ms), "yes" if row.is_exclusive else "",
+            row.budget_ms, row.budget_of,
         )  # fmt: skip
         writer.writerow(["" if cell is None else defuse(str(cell)) for cell in cells])
     return text.getvalue()
@@ -45,10 +46,8 @@ def show_requests(report: AllowanceReport) -> Blocks:
 
 def show_wanted(row: AllowanceRow, slot_word: str) -> str:
     """Say what is asked for, and for how long: "cells of up to 4 h, for 24 h"."""
-    parts = [f"cells of up to {show_duration(row.walltime_ms)}"] if row.walltime_ms is not None else []
-    alone = " as a node for oneself" if row.is_exclusive else ""
-    parts += [f"{show_count(row.gpus, slot_word)}{alone}"] if row.gpus is not None else []
-    return f"{' and '.join(parts)}, for {show_duration(row.for_ms)}"
+    amounts = describe_amounts(row, slot_word)
+    return f"{amounts}, for {show_duration(row.for_ms)}"
 
 
 def _standing(row: AllowanceRow, slot_word: str) -> str:

@@ -241,6 +241,7 @@ def _check_accounts(state: State) -> None:
         _same(f"awaited in {name}", account.awaited, 0)
         _same(f"charged to {name}", account.charged, sum(one.charged for one in used))
         if account.project.budget is not None:
+            _same(f"granted to {name}", account.granted_ms, state.accounts.allowances.budget_ms(account.project.id))
             budget = {one.id: one.charged for one in leases if one.project in inside and one.phase is not Phase.ENDING}
             _same(f"to be charged to {name}", {key: one.charged for key, one in account.commitments.items()}, budget)
         shapes = Counter(

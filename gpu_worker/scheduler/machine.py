@@ -207,7 +207,8 @@ class Scheduler:
         for lease in state.leases.values():
             if (lease.home, lease.user) == (project, user):
                 state.touched[lease.id] = None  # one that is hot may be too much now
-        mine = [one for one in state.pending.values() if (one.home, one.user) == (project, user)]
+        is_other = state.accounts.of(project).grant_budget(state.accounts.allowances.budget_ms(project))
+        mine = [one for one in state.pending.values() if is_other or (one.home, one.user) == (project, user)]
         reasons = [(request, outdated(state, request)) for request in mine]
         return [self._refuse(request, reason) for request, reason in reasons if reason is not None]
 

@@ -240,6 +240,34 @@ def test_the_browser_tells_of_it_when_the_tab_is_behind_others_once_it_was_asked
     loud_lab.enter(page)
 
 
+def test_who_asked_for_more_is_told_what_an_admin_decided_in_lab_and_once_in_the_notebook(
+    hub: Hub, loud_lab: Lab
+) -> None:
+    page, service = loud_lab.page, "/services/bulletin"
+    hub.make_user("admin")
+    cells = ('%gpu request --time 4h --why "my thesis"', "%%gpu\nprint('one')", "%%gpu\nprint('two')", "%gpu")
+    with loud_lab.notebook("asks", *cells) as notebook:
+        notebook.run(0)
+        expect(notebook.output(0)).to_contain_text("or an admin decides")
+        with page.expect_response(
+            lambda one: "/bulletin/v1/cells" in one.url and '"awaits_decision":true' in one.text()
+        ):
+            pass  # Lab has heard that it is open
+        token = hub.token_of("admin")
+        asked = hub.api("GET", "/api/v1/allowances", token=token, base=service)["rows"][0]
+        decision = {"for_ms": 3_600_000, "sentence": "good luck"}
+        hub.api("POST", f"/api/v1/allowances/{asked['id']}/grant", decision, token=token, base=service)
+        told = page.locator(".Toastify__toast").filter(has_text="admin granted what you asked for")
+        expect(told).to_contain_text(re.compile(r"Cells of up to 4 h in project '\w+', until .* \d\d:\d\d"))
+        notebook.run(1, 2, 3)
+        expect(notebook.output(1)).to_contain_text(
+            re.compile(r"admin granted what you asked for: .*, until .*good luck")
+        )
+        expect(notebook.output(2)).to_have_text(re.compile(r"^two"))
+        expect(notebook.output(3)).not_to_contain_text("granted what you asked for")
+        expect(notebook.output(3)).to_contain_text("Granted by admin until")
+
+
 def test_a_cell_that_lost_its_notebook_has_the_command_that_brings_it(hub: Hub, loud_lab: Lab) -> None:
     page = loud_lab.page
     with Kernel(hub, "ada") as lost:

@@ -227,7 +227,10 @@ def test_an_admin_plans_to_empty_a_node_with_a_reason_takes_it_back_and_download
         expect(card.get_by_role("status")).to_have_text(
             "gpu02 is drained in 4 h: until then it is given only cells that are over by then."
         )
-        expect(card.get_by_role("heading")).to_contain_text("drained in")
+        expect(card.get_by_role("heading")).to_have_text(re.compile(r"^gpu02 drained in \d.*: a new disk$"))
+        page.get_by_role("link", name="Now").click()
+        expect(page.get_by_label("Node gpu02")).to_contain_text(re.compile(r"drained in \d.*: a new disk"))
+        page.get_by_role("link", name="Admin").click()
         is_for_everybody(page)
         keep_picture(page, "admin_desk")
         page.set_viewport_size({"width": SIZES["phone"][0], "height": SIZES["phone"][1]})

@@ -1,10 +1,12 @@
 """*Quotas* in a browser: a lead and an admin change quotas as forms, see what a change would do, and take it back."""
 
+import json
 import re
 import time
 import urllib.error
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -159,6 +161,32 @@ def test_a_wrong_value_is_refused_at_its_field(faculty: Faculty) -> None:
     assert faculty.file.read_text() == TEXT
 
 
+def test_the_api_refuses_with_a_status_and_says_which_setting_is_wrong_or_who_was_faster(faculty: Faculty) -> None:
+    token, base = faculty.hub.token_of("admin"), "/services/bulletin/api/v1"
+
+    def refusal(version: str, value: object, path: str = "/quotas/edits") -> tuple[int, Any]:
+        edits = [{"path": ["projects", "course-a", "limit"], "value": value}]
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            faculty.hub.api("POST", path, {"edits": edits, "version": version}, token=token, base=base)
+        with refused.value as answer:
+            return answer.code, json.loads(answer.read())
+
+    version = faculty.hub.api("GET", "/quotas", token=token, base=base)["version"]
+    for path in ("/quotas/edits", "/quotas/previews"):
+        status, problem = refusal(version, "many", path)
+        assert (status, problem["code"]) == (422, "quota-errors")
+        [error] = problem["errors"]
+        assert error["path"] == ["projects", "course-a", "limit"]
+        assert "Write a number of GPUs" in error["sentence"]
+        assert problem["sentence"] == f"Nothing was changed. projects.course-a.limit: {error['sentence']}"
+    status, problem = refusal("another", 1)
+    assert (status, problem["code"], problem["version"]) == (409, "quotas-changed-meanwhile", version)
+    assert problem["sentence"].startswith("Nothing was changed: ")
+    assert faculty.file.read_text() == TEXT
+    said = faculty.hub.api("GET", "/openapi.json", base=base)["paths"]["/quotas/edits"]["post"]["responses"]
+    assert said["422"]["content"]["application/json"]["schema"]["$ref"].endswith("/SettingsRefused")
+
+
 def test_two_admins_at_once_lose_nothing(faculty: Faculty) -> None:
     first, second = faculty.open("admin"), faculty.open("admin")
     for page in (first, second):
@@ -257,6 +285,22 @@ def test_a_student_who_is_refused_asks_in_the_cell_and_the_lead_grants_it_with_o
     wanted.get_by_role("button", name="Decline: sam").click()
     expect(wanted.get_by_role("button", name="Grant: sam")).to_have_count(0)
     expect(mine.get_by_role("listitem").filter(has_text="Declined by lea")).to_be_visible()
+
+
+def test_more_of_a_budget_is_asked_for_on_the_page_and_granted_by_the_lead(faculty: Faculty) -> None:
+    faculty.file.write_text(TEXT + '[projects.all]\nleads = ["lea"]\nbudget = "2 GPU-hours per week"\n')
+    mine = faculty.open("sam")
+    mine.goto(f"{faculty.hub.address}/services/bulletin/me")
+    mine.get_by_label("-hours of the budget").fill("1.5")
+    mine.get_by_label("Why").fill("the deadline")
+    mine.get_by_role("button", name="Ask").click()
+    expect(mine.get_by_text("Asked. You read here what is decided.")).to_be_visible()
+    page = faculty.open("lea")
+    page.goto(f"{faculty.hub.address}/services/bulletin/project?project=all")
+    card = page.get_by_role("listitem").filter(has_text="of the budget of all").filter(has_text="the deadline")
+    card.get_by_role("button", name="Grant: sam").click()
+    expect(page.get_by_text(re.compile(r"sam: 1.5 more .*-hours of the budget of all granted"))).to_be_visible()
+    expect(mine.get_by_text("Granted by lea until").first).to_be_visible()
 
 
 def test_a_broker_that_is_started_again_has_what_was_saved(faculty: Faculty) -> None:

@@ -31,7 +31,7 @@ def test_what_is_refused_is_asked_for_granted_at_a_command_line_and_runs(
     assert 'To ask for it: `%gpu request --time 4h --why "..."`. Nothing was run' in refused.error["evalue"]
     for line, problem in (
         ("--time 4h", "--why"),
-        ('--why "x"', "--time or --gpus"),
+        ('--why "x"', "--time, --gpus or --budget"),
         ('--time soon --why "x"', "--time"),
         ('--tiem 4h --why "x"', "no option '--tiem'"),
         ('--time 30min --why "x"', "may have cells of up to 30 min without asking"),

@@ -159,8 +159,8 @@ def test_a_drained_node_empties_itself_and_stays_empty_when_the_broker_is_killed
     assert bulletin("status").count(": drained\n") == 2
     assert bulletin("drain", node, "--undo") == f"{node} is given cells again.\n"
     assert idle.collect(waits).stream() == "mine\n"
-    bulletin("drain", node, "--at=+5h")
-    assert "free, drained in 4 h" in bulletin("status")
+    bulletin("drain", node, "--at=+5h", "--why=a new disk")
+    assert "free, drained in 4 h: a new disk\n" in bulletin("status")
 
 
 def test_what_is_not_there_is_said(bulletin: Bulletin) -> None:

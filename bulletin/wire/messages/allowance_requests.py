@@ -8,17 +8,19 @@ from typing import Annotated, Literal
 import msgspec
 
 from bulletin.ids import ProjectId, UserName
+from bulletin.units import HOUR_MS
 from bulletin.wire.messages.every_link import TEXT_LIMIT, Duration, Message, Name
 
 #: So long is a reason, and what is said of a decision.
 WHY_LIMIT = 500
 Words = Annotated[str, msgspec.Meta(max_length=WHY_LIMIT)]
-#: So many GPUs are asked for at most.
+#: So many GPUs are asked for at most, and so much of a budget: GPUs times milliseconds.
 MOST_GPUS = 1024
+MOST_BUDGET_MS = 10**6 * HOUR_MS
 
 
 class RequestAllowance(Message, frozen=True, kw_only=True, tag="request-allowance"):
-    """Ask for longer cells, or more GPUs in a cell and at once, for so long; `why` is for whoever decides."""
+    """Ask for longer cells, more GPUs in a cell and at once, or more budget, for so long; who decides reads `why`."""
 
     #: None is the one that pays when nobody says.
     project: Annotated[ProjectId, msgspec.Meta(max_length=TEXT_LIMIT)] | None = None
@@ -26,6 +28,8 @@ class RequestAllowance(Message, frozen=True, kw_only=True, tag="request-allowanc
     gpus: Annotated[int, msgspec.Meta(ge=1, le=MOST_GPUS)] | None = None
     #: As a node that nobody else is on, which has as many.
     is_exclusive: bool = False
+    #: Beyond the project's budget, GPUs times milliseconds, in the period that runs. It is asked for alone.
+    budget_ms: Annotated[int, msgspec.Meta(ge=1, le=MOST_BUDGET_MS)] | None = None
     #: None is as long as is usual there.
     for_ms: Duration | None = None
     why: Words = ""
@@ -63,6 +67,8 @@ class AllowanceRow(msgspec.Struct, frozen=True, kw_only=True):
     walltime_ms: int | None
     gpus: int | None
     is_exclusive: bool = False
+    budget_ms: int | None = None
+    budget_of: str = ""  #: whose budget that is: the payer's, or that of a project which it is in
     for_ms: int
     why: str
     state: AllowanceState

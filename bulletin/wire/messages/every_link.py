@@ -47,6 +47,9 @@ class Ping(Message, frozen=True, kw_only=True, tag="ping"):
 class Pong(Message, frozen=True, tag="pong"):
     """The answer to Ping."""
 
+    #: What is to be told to a notebook's user, each once.
+    news: tuple[str, ...] = ()
+
 
 class Unknown(Message, frozen=True, tag="unknown"):
     """Tell the sender to introduce itself again: this side does not know it, and may have been restarted."""

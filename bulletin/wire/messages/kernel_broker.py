@@ -41,6 +41,8 @@ class Hello(Message, frozen=True, kw_only=True, tag="hello"):
     #: The hub's API token of the notebook's server, or the token of a connection file.
     token: Secret
     kernel: Annotated[KernelId, msgspec.Meta(max_length=TEXT_LIMIT)]
+    #: A notebook whose user reads what it shows: news for the user are told there, by Pong.
+    hears_news: bool = False
 
 
 class Welcome(Message, frozen=True, kw_only=True, tag="welcome"):
@@ -172,6 +174,8 @@ class SlotPicture(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int = 0
     #: When its node is to be drained; None where that is not planned.
     drains_in_ms: int | None = None
+    #: Why it is drained, or is to be, as an admin has said.
+    why_drained: str = ""
 
 
 class WaitingPicture(msgspec.Struct, frozen=True, kw_only=True):

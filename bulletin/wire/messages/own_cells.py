@@ -83,6 +83,16 @@ class OwnEnded(CellPicture, frozen=True, kw_only=True):
     label: str = ""
 
 
+class OwnDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """What was decided of something that the asker wanted beyond the rules, in words."""
+
+    #: Of the decision: what was granted and is ended is decided twice.
+    id: str
+    title: str
+    sentence: str
+    is_granted: bool
+
+
 class OwnReport(Message, frozen=True, kw_only=True, tag="own-report"):
     """The answer to AskOwn: how many slots the pool has, and what of it is the asker's, the oldest first."""
 
@@ -102,3 +112,7 @@ class OwnReport(Message, frozen=True, kw_only=True, tag="own-report"):
     ended: tuple[OwnEnded, ...] = ()
     #: What an admin tells everybody, with who that is.
     announcement: str = ""
+    #: What others decided of late of the asker's requests, the latest first.
+    decided: tuple[OwnDecision, ...] = ()
+    #: Whether one waits for a decision.
+    awaits_decision: bool = False

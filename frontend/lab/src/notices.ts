@@ -8,6 +8,7 @@ const LONG_WAIT = 10_000;
 const PATIENCE = 4;
 
 export interface Notice {
+  /** Of whose cell it is, or the name of a decision: browsers show one notice of each. */
   lease: string;
   title: string;
   body: string;

@@ -21,7 +21,7 @@ export function nextAsk(
   failures: number
 ): number | null {
   if (isHidden) {
-    return isBusy(view) && failures < 5 ? HIDDEN : null;
+    return (isBusy(view) || view.awaits_decision) && failures < 5 ? HIDDEN : null;
   }
   if (failures > 0) {
     return Math.min(NO_POOL, SELDOM * 2 ** (failures - 1));

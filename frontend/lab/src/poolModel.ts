@@ -4,6 +4,7 @@ import { PageConfig, URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 import { ISignal, Signal } from '@lumino/signaling';
 
+import { DecisionFollower } from './decisions.js';
 import { CellFollower, Notice } from './notices.js';
 import { nextAsk } from './pacing.js';
 import { NOTHING, PageView } from './view.js';
@@ -107,7 +108,7 @@ export class PoolModel {
     const step = this.follower.step(view);
     this.wantsEnded = step.wantsEnded;
     this.changedSignal.emit();
-    step.notices.forEach(notice => this.noticedSignal.emit(notice));
+    [...step.notices, ...this.decisions.step(view)].forEach(notice => this.noticedSignal.emit(notice));
   }
 
   private request(path: string, init: RequestInit): Promise<Response> {
@@ -117,6 +118,7 @@ export class PoolModel {
 
   private known: PageView = NOTHING;
   private readonly follower: CellFollower;
+  private readonly decisions = new DecisionFollower();
   private wantsEnded = false;
   private isOpen = false;
   private expectsUntilMs = 0;

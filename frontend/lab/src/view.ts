@@ -42,6 +42,14 @@ export interface EndedCell {
   ended_at_ms: number;
 }
 
+/** What somebody decided of something that the user had asked for beyond the rules. */
+export interface Decision {
+  id: string;
+  title: string;
+  sentence: string;
+  is_granted: boolean;
+}
+
 export interface PageView {
   pool: 'there' | 'away' | 'startable' | 'none';
   summary: string;
@@ -54,6 +62,10 @@ export interface PageView {
   ended: EndedCell[];
   /** What an admin tells everybody; empty where nobody does. */
   announcement: string;
+  /** What was decided of late, the latest first. */
+  decided: Decision[];
+  /** Whether something that the user asked for waits for a decision. */
+  awaits_decision: boolean;
   /** Whether `detached` and `ended` were asked for. */
   is_whole: boolean;
 }
@@ -70,6 +82,8 @@ export const NOTHING: PageView = {
   detached: [],
   ended: [],
   announcement: '',
+  decided: [],
+  awaits_decision: false,
   is_whole: false
 };
 

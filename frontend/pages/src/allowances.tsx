@@ -19,7 +19,7 @@ export function MyRequests({ projects, word }: { projects: string[]; word: strin
   const live = useLive<AllowanceReport>("/allowances", 10_000);
   const mine = live.data?.rows.filter((one) => one.is_own) ?? [];
   return (
-    <Section title="Ask for more" note="Longer cells, or more at once, for a while. Your project's rules grant it, its lead, or an admin.">
+    <Section title="Ask for more" note="Longer cells, more at once, or more budget, for a while. Your project's rules grant it, its lead, or an admin.">
       <Trouble sentence={live.problem} onRetry={live.refresh} />
       {mine.length > 0 && (
         <ul class="cards">
@@ -43,6 +43,7 @@ function Form({ projects, word, onDone }: { projects: string[]; word: string; on
   const [hours, setHours] = useState("");
   const [gpus, setGpus] = useState("");
   const [alone, setAlone] = useState(false);
+  const [budget, setBudget] = useState("");
   const [forMs, setForMs] = useState(DAY_MS);
   const [why, setWhy] = useState("");
   const [said, setSaid] = useState("");
@@ -51,7 +52,7 @@ function Form({ projects, word, onDone }: { projects: string[]; word: string; on
     const body = {
       project: project || projects[0] || "default",
       why,
-      for_ms: forMs,
+      ...(budget ? { budget_ms: Math.round(Number(budget) * HOUR_MS) } : { for_ms: forMs }),
       ...(hours ? { walltime_ms: Math.round(Number(hours) * HOUR_MS) } : {}),
       ...(gpus ? { gpus: Number(gpus), is_exclusive: alone } : {}),
     };
@@ -74,12 +75,13 @@ function Form({ projects, word, onDone }: { projects: string[]; word: string; on
           </select>
         </label>
       )}
-      <label>Hours for a cell <input type="number" min="0.25" max="720" step="0.25" value={hours} onInput={(event) => setHours(event.currentTarget.value)} /></label>
-      <label>{word}s at once <input type="number" min="1" max="1024" step="1" value={gpus} onInput={(event) => setGpus(event.currentTarget.value)} /></label>
+      <label>Hours for a cell <input type="number" min="0.25" max="720" step="0.25" value={hours} disabled={!!budget} onInput={(event) => setHours(event.currentTarget.value)} /></label>
+      <label>{word}s at once <input type="number" min="1" max="1024" step="1" value={gpus} disabled={!!budget} onInput={(event) => setGpus(event.currentTarget.value)} /></label>
       <label><input type="checkbox" checked={alone} disabled={!gpus} onChange={(event) => setAlone(event.currentTarget.checked)} /> As a node for yourself, which has so many</label>
-      <label>For <Choice value={forMs} onChange={setForMs} /></label>
+      <label>More {word}-hours of the budget <input type="number" min="0.1" max="1000000" step="0.1" value={budget} disabled={!!hours || !!gpus} onInput={(event) => setBudget(event.currentTarget.value)} /></label>
+      {!budget && <label>For <Choice value={forMs} onChange={setForMs} /></label>}
       <label>Why <input type="text" required maxLength={500} value={why} onInput={(event) => setWhy(event.currentTarget.value)} /></label>
-      <button type="submit" disabled={!hours && !gpus}>Ask</button>
+      <button type="submit" disabled={!hours && !gpus && !budget}>Ask</button>
       <span role="status" class="note">{said}</span>
     </form>
   );
@@ -151,6 +153,7 @@ function Choice({ value, onChange }: { value: number; onChange: (ms: number) => 
 
 function showWanted(one: AllowanceRow, word: string): string {
   const parts = [];
+  if (one.budget_ms !== null) parts.push(`${showHours(one.budget_ms)} more ${word}-hours of the budget of ${one.budget_of}`);
   if (one.walltime_ms !== null) parts.push(`cells of up to ${showDuration(one.walltime_ms)}`);
   if (one.gpus !== null) parts.push(`${count(one.gpus, word)}${one.is_exclusive ? " as a node for oneself" : ""}`);
   return parts.join(" and ");

@@ -14,6 +14,8 @@ export interface AllowanceRow {
   walltime_ms: number | null;
   gpus: number | null;
   is_exclusive: boolean;
+  budget_ms: number | null;
+  budget_of: string;
   for_ms: number;
   why: string;
   state: "declined" | "granted" | "open" | "over" | "withdrawn";
@@ -42,6 +44,7 @@ export interface AllowanceWanted {
   walltime_ms: number | null;
   gpus: number | null;
   is_exclusive: boolean;
+  budget_ms: number | null;
   for_ms: number | null;
 }
 
@@ -130,6 +133,15 @@ export interface ChangedByHand {
   grace_ms: number;
   walltime_ms: number;
   left_ms: number;
+}
+
+export interface ChangedMeanwhile {
+  code: string;
+  sentence: string;
+  is_logged_out: boolean;
+  version: string;
+  by: string;
+  changes: string[];
 }
 
 export interface DeclineWanted {
@@ -325,11 +337,6 @@ export interface ProjectsView {
   projects: ProjectChoice[];
 }
 
-export interface QuotaErrors {
-  kind: "quota-errors";
-  errors: SettingError[];
-}
-
 export interface QuotaFileReport {
   kind: "quota-file";
   file: string;
@@ -371,13 +378,6 @@ export interface QuotaVersion {
   why: string;
   changes: string[];
   is_in_force: boolean;
-}
-
-export interface QuotasChangedMeanwhile {
-  kind: "quotas-changed-meanwhile";
-  version: string;
-  by: string;
-  changes: string[];
 }
 
 export interface QuotasEdited {
@@ -426,11 +426,19 @@ export interface SettingError {
   sentence: string;
 }
 
+export interface SettingsRefused {
+  code: string;
+  sentence: string;
+  is_logged_out: boolean;
+  errors: SettingError[];
+}
+
 export interface ShownNode {
   node: string;
   slots: ShownSlot[];
   is_drained: boolean;
   drains_in_ms: number | null;
+  why_drained: string;
 }
 
 export interface ShownRequest {

@@ -1,6 +1,7 @@
 // Stacked bars over time, by uPlot; the same as a table for who does not see them.
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
+import { showTicks } from "./ticks";
 
 export interface Series {
   name: string;
@@ -38,6 +39,12 @@ export function Chart(props: { label: string; times: number[]; series: Series[];
     };
   }, [props.label, JSON.stringify(props.times), JSON.stringify(props.series)]);
   return <div class="chart" ref={place} role="img" aria-label={props.label} />;
+}
+
+/** How wide the axis is, in pixels, for what is written at it. */
+function widthOf(_plot: uPlot, texts: string[] | null): number {
+  const longest = Math.max(0, ...(texts ?? []).map((one) => one.length));
+  return Math.max(44, 16 + 7 * longest);
 }
 
 /** Sum the bars upwards: each is drawn from 0, the tallest first. */
@@ -78,7 +85,7 @@ function options(element: HTMLElement, props: { times: number[]; series: Series[
     scales: { x: { range: () => [(props.times[0] ?? 0) / 1000, (last + step) / 1000] } },
     axes: [
       { stroke: ink, grid: { show: false }, ticks: { stroke: line, width: 1 }, font: "12px system-ui" },
-      { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { show: false }, font: "12px system-ui", size: 44 },
+      { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { show: false }, font: "12px system-ui", size: widthOf, values: (_plot, splits, _axis, _space, step) => showTicks(splits, step) },
     ],
     series,
   };

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { useLive } from "./api";
 import type { NodeState, NowView, ShownNode } from "./api_types";
 import { Act, Section, Trouble, Waiting } from "./parts";
-import { count, showDuration } from "./words";
+import { count, describeDrain } from "./words";
 
 const HOUR_MS = 3_600_000;
 const WHEN: { name: string; ms: number }[] = [
@@ -41,7 +41,7 @@ function Node({ one, word, onDone }: { one: ShownNode; word: string; onDone: () 
   };
   return (
     <li class="card">
-      <h3>{one.node} <small>{one.is_drained ? "drained" : one.drains_in_ms !== null ? `drained in ${showDuration(one.drains_in_ms)}` : "given cells"}</small></h3>
+      <h3>{one.node} <small>{describeDrain(one) || "given cells"}</small></h3>
       <p>{describeUse(one, word)}</p>
       <p class="choices">
         {!isEmptied && (

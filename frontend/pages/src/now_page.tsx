@@ -1,8 +1,8 @@
 // *Now*: nodes and their slots as a picture, the line with its reasons, what frees next.
 import { useLive } from "./api";
-import type { NowView, PoolCounts, ShownRequest, ShownSlot } from "./api_types";
+import type { NowView, PoolCounts, ShownNode, ShownRequest, ShownSlot } from "./api_types";
 import { Section, Table, Trouble, Waiting } from "./parts";
-import { count, shortName, showAge, showDuration, showSize } from "./words";
+import { count, describeDrain, shortName, showAge, showDuration, showSize } from "./words";
 
 const EVERY_MS = 3000;
 
@@ -43,7 +43,7 @@ function Now({ view }: { view: NowView }) {
           {view.nodes.map((node) => (
             <article class="node" key={node.node} aria-label={`Node ${node.node}`}>
               <h3>
-                {node.node} <small>{describeNode(node.slots, word)}{drains(node.is_drained, node.drains_in_ms)}</small>
+                {node.node} <small>{describeNode(node.slots, word)}{drains(node)}</small>
               </h3>
               <ul class="slots">{node.slots.map((slot) => <Slot key={slot.slot} slot={slot} />)}</ul>
             </article>
@@ -106,9 +106,9 @@ function describeNode(slots: ShownSlot[], word: string): string {
   return names.size === 1 ? `${slots.length} × ${name}${memory}` : count(slots.length, word);
 }
 
-function drains(isDrained: boolean, inMs: number | null): string {
-  if (isDrained) return ", drained";
-  return inMs === null ? "" : `, drained in ${showDuration(inMs)}`;
+function drains(node: ShownNode): string {
+  const when = describeDrain(node);
+  return when && `, ${when}`;
 }
 
 function Slot({ slot }: { slot: ShownSlot }) {

@@ -64,7 +64,7 @@ function Shown({ view, onDone }: { view: ProjectView; onDone: () => void }) {
     <>
       {view.standing && <ul class="cards single"><Project one={view.standing} word={word} /></ul>}
       {view.is_led && <RequestsToDecide project={view.project} word={word} />}
-      <Section title="Share over time" note={`In ${word}-hours of cells that have ended. Dashed: what the project is guaranteed now.`}>
+      <Section title="Share over time" note={`In ${word}-hours; of cells that run, up to now. Dashed: what the project is guaranteed now.`}>
         <Share view={view} />
       </Section>
       {view.is_led && (view.running.length > 0 || view.waiting.length > 0) && (
@@ -102,7 +102,7 @@ function Share({ view }: { view: ProjectView }) {
   const series = shown.map((one) => ({ ...one, values: view.parts.map((part) => (one.kind === "line" ? whole : one.of(part) / HOUR_MS)) }));
   const total = (of: (part: UsePart) => number) => view.parts.reduce((sum, part) => sum + of(part), 0);
   const lent = total((part) => part.lent_ms);
-  if (used === 0 && lent === 0) return <p class="empty">No cell of this project has ended in this time.</p>;
+  if (used === 0 && lent === 0) return <p class="empty">No cell of this project has run in this time.</p>;
   const label = `${view.project}: ${showHours(used, view.slot_word)} used in ${count(view.parts.length, view.stretch)}. The table below says the same.`;
   return (
     <>
@@ -167,7 +167,7 @@ function Boost({ view, user, forMs, onDone }: { view: ProjectView; user: string;
 }
 
 function Labels({ view }: { view: ProjectView }) {
-  if (view.labels.length === 0) return <p class="empty">No cell with a label has ended in this time.</p>;
+  if (view.labels.length === 0) return <p class="empty">No cell with a label has run in this time.</p>;
   const most = Math.max(...view.labels.map((one) => one.slot_ms), 1);
   return (
     <Table label="Experiments" columns={["Label", ...(view.is_led ? ["Who"] : []), `${view.slot_word}-hours`, { name: "Cells", isNumber: true }]}>

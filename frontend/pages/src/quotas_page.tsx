@@ -1,12 +1,12 @@
 // *Quotas*: the quota file as forms, each setting with what it means; a preview, then in force; who changed what; undo.
 import { useMemo, useState } from "preact/hooks";
 import { ask, useLive } from "./api";
-import type { QuotaErrors, QuotaFileReport, QuotaLog, QuotaPreview, QuotasChangedMeanwhile, QuotasEdited, SettingEdit } from "./api_types";
+import type { QuotaFileReport, QuotaLog, QuotaPreview, QuotasEdited, SettingEdit } from "./api_types";
 import { Section, Table, Trouble, Waiting } from "./parts";
+import { changedMeanwhile, settingErrors } from "./quota_refusals";
 import { type Kind, type Path, TABLES, type Value, isTable, keyOf, kindAt, pathOf, readValue, showValue } from "./quota_schema";
 import { showDuration } from "./words";
 
-type NotMade = QuotaErrors | QuotasChangedMeanwhile;
 type Drafts = Record<string, Value>;
 const LOOK_AGAIN_MS = 700;
 
@@ -73,12 +73,16 @@ function Editor(props: { report: QuotaFileReport; latest: QuotaFileReport; onKee
     setWhy("");
     props.onMade();
   };
-  const notMade = (answer: NotMade) => {
-    if (answer.kind === "quota-errors") {
-      setErrors(Object.fromEntries(answer.errors.map((one) => [keyOf(one.path), one.sentence])));
-      setSaid(["Nothing was changed.", ...answer.errors.map((one) => one.sentence)]);
+  const notMade = (error: unknown) => {
+    const wrong = settingErrors(error);
+    const newer = changedMeanwhile(error);
+    if (wrong) {
+      setErrors(Object.fromEntries(wrong.map((one) => [keyOf(one.path), one.sentence])));
+      setSaid(["Nothing was changed.", ...wrong.map((one) => one.sentence)]);
+    } else if (newer) {
+      setSaid([`${newer.sentence} Your changes are still here; look at what is new, and save them again.`, ...newer.changes]);
     } else {
-      setSaid([`Nothing was changed: ${answer.by} has changed the quota file since. Your changes are still here; look at what is new, and save them again.`, ...answer.changes]);
+      setSaid([error instanceof Error ? error.message : String(error)]);
     }
   };
   const doing = async (work: () => Promise<void>) => {
@@ -86,7 +90,7 @@ function Editor(props: { report: QuotaFileReport; latest: QuotaFileReport; onKee
     try {
       await work();
     } catch (error) {
-      setSaid([error instanceof Error ? error.message : String(error)]);
+      notMade(error);
     }
     setBusy(false);
   };
@@ -94,8 +98,7 @@ function Editor(props: { report: QuotaFileReport; latest: QuotaFileReport; onKee
     doing(async () => {
       setSaid(["Playing the last week …"]);
       for (;;) {
-        const answer = await ask<QuotaPreview | NotMade>("/quotas/previews", "POST", { edits, version: report.version });
-        if (answer.kind !== "quota-preview") return notMade(answer);
+        const answer = await ask<QuotaPreview>("/quotas/previews", "POST", { edits, version: report.version });
         if (answer.state !== "working") {
           setSaid([]);
           return setPreview(answer);
@@ -105,8 +108,7 @@ function Editor(props: { report: QuotaFileReport; latest: QuotaFileReport; onKee
     });
   const save = (version: string) =>
     doing(async () => {
-      const answer = await ask<QuotasEdited | NotMade>("/quotas/edits", "POST", { edits, version, why });
-      if (answer.kind !== "quotas-edited") return notMade(answer);
+      const answer = await ask<QuotasEdited>("/quotas/edits", "POST", { edits, version, why });
       start();
       setSaid(["In force.", ...answer.changes, ...answer.warnings.map((one) => `Note: ${one}`)]);
     });
@@ -274,10 +276,8 @@ function History(props: { log: QuotaLog; version: string; onMade: () => void }) 
   const [said, setSaid] = useState<string[]>([]);
   const undo = async () => {
     try {
-      const answer = await ask<QuotasEdited | NotMade>("/quotas/undo", "POST", { version: props.version });
-      if (answer.kind === "quotas-edited") setSaid(["Undone.", ...answer.changes]);
-      else if (answer.kind === "quota-errors") setSaid(["Nothing was changed.", ...answer.errors.map((one) => one.sentence)]);
-      else setSaid([`Nothing was changed: ${answer.by} has changed the quota file in this moment.`]);
+      const answer = await ask<QuotasEdited>("/quotas/undo", "POST", { version: props.version });
+      setSaid(["Undone.", ...answer.changes]);
     } catch (error) {
       setSaid([error instanceof Error ? error.message : String(error)]);
     }

@@ -41,6 +41,13 @@ export function showMilli(milli: number): string {
   return String(Math.round(milli / 10) / 100);
 }
 
+/** Say whether a node is drained, or is to be, and why; empty where it is given cells. */
+export function describeDrain(node: { is_drained: boolean; drains_in_ms: number | null; why_drained: string }): string {
+  if (!node.is_drained && node.drains_in_ms === null) return "";
+  const when = node.is_drained || node.drains_in_ms === null ? "drained" : `drained in ${showDuration(node.drains_in_ms)}`;
+  return node.why_drained ? `${when}: ${node.why_drained}` : when;
+}
+
 /** Write a count with its word: "1 GPU", "3 GPUs". */
 export function count(number: number, word: string): string {
   return `${number} ${word}${number === 1 ? "" : "s"}`;

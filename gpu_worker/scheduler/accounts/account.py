@@ -17,7 +17,7 @@ from gpu_worker.scheduler.leases.shapes import QueueEntry, QueueKey, Shape
 from gpu_worker.scheduler.policy.credits import Trader
 from gpu_worker.scheduler.policy.decayed_use import DecayedUse
 from gpu_worker.scheduler.policy.periods import period_at
-from gpu_worker.scheduler.policy.projects import GPU_MILLI, Preemption, Project, QoS
+from gpu_worker.scheduler.policy.projects import GPU_MILLI, Budget, Preemption, Project, QoS
 
 #: The smaller one is next.
 Rank = tuple[int, ...]
@@ -115,6 +115,7 @@ class Account(UsageTotals, kw_only=True):
     spent: int = 0
     counted_ms: int = 0
     period_ends_ms: int = 0
+    granted_ms: int = 0  #: what is allowed beyond the budget until a time, GPUs times milliseconds
     commitments: dict[LeaseId, Commitment] = msgspec.field(default_factory=dict)  #: where it has a budget
     #: It was reclaimed from: until when it stands behind other borrowers, since when, and how often in a row.
     back_off_until_ms: int = 0
@@ -132,6 +133,20 @@ class Account(UsageTotals, kw_only=True):
     kept_inside: int = 0  #: by the projects inside it, together
     kept_now: int = 0  #: what it keeps before those have what they ask for who are taken for granted
     kept_now_inside: int = 0
+
+    @property
+    def budget(self) -> Budget | None:
+        """What may be spent in the period, with what was granted beyond; None is no limit."""
+        own = self.project.budget
+        return own if own is None or not self.granted_ms else Budget(own.gpu_ms + self.granted_ms, own.period)
+
+    def grant_budget(self, granted_ms: int) -> bool:
+        """Allow so much beyond the budget, in place of what was; return whether that is another amount."""
+        is_other = granted_ms != self.granted_ms
+        self.granted_ms = granted_ms
+        if is_other:
+            self.note_change()
+        return is_other
 
     @property
     def limit(self) -> int | None:
@@ -204,7 +219,7 @@ class Account(UsageTotals, kw_only=True):
         if self.project.budget is None:
             return None
         self.count(now_ms)
-        return max(0, self.project.budget.gpu_ms * GPU_MILLI - self.spent)
+        return max(0, (self.project.budget.gpu_ms + self.granted_ms) * GPU_MILLI - self.spent)
 
     def spendable(self, now_ms: int, *, without_hot: bool = False) -> int | None:
         """Compute what of the budget is neither spent nor promised to leases: below 0 where that is more than there is.
@@ -215,7 +230,7 @@ class Account(UsageTotals, kw_only=True):
             return None
         self.count(now_ms)
         leases = (one.left(now_ms) for name, one in self.commitments.items() if not (without_hot and name in self.hot))
-        return self.project.budget.gpu_ms * GPU_MILLI - self.spent - sum(leases)
+        return (self.project.budget.gpu_ms + self.granted_ms) * GPU_MILLI - self.spent - sum(leases)
 
     def over_budget(self, now_ms: int) -> Iterator[LeaseId]:
         """List hot leases, least recently used first, for whose next cells the budget does not reach."""

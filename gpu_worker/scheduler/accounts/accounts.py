@@ -140,6 +140,7 @@ class Accounts:
             account.late_grant_ms = old.late_grant_ms
         for account in self.budgeted:
             account.count(self.now_ms)  # a budget that is new begins now
+            account.grant_budget(self.allowances.budget_ms(account.project.id))
 
     def of(self, project: ProjectId) -> Account:
         """Return the account of a project; a new one where it has none."""

@@ -129,7 +129,7 @@ def never_allowed(
     for at in account.path:
         if at.highest_limit is not None and cost > at.highest_limit:
             return OverLimit(at.project.id, cost, at.highest_limit, False, on_cpu)
-        budget = at.project.budget
+        budget = at.budget
         if budget is not None and not budget.gpu_ms:
             return OverLimit(at.project.id, cost, 0, False, on_cpu)
         if budget is not None and shape.charged * walltime_ms > budget.gpu_ms * GPU_MILLI:

@@ -216,8 +216,8 @@ def _budget(state: State, request: Request, at: Account) -> str | None:
     spendable = at.spendable(now_ms, without_hot=True)
     if not shape.cost or spendable is None or spendable >= shape.charged * request.walltime_ms:
         return None
-    assert at.project.budget is not None, "what may be spent of it is known"
-    budget = at.project.budget
+    budget = at.budget
+    assert budget is not None, "what may be spent of it is known"
     whole = show_gpu_time(budget.gpu_ms, on_cpu=state.slot_catalog.is_on_cpu(request.lane))
     begins = f"the next one begins in {show_duration(at.period_ends_ms - now_ms)}"
     if not at.left(now_ms):

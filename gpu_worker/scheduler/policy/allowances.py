@@ -15,6 +15,7 @@ class Allowance(msgspec.Struct, frozen=True):
     until_ms: int
     walltime_ms: int = 0  #: of a cell
     gpus: int = 0  #: in one cell, and at once
+    budget_ms: int = 0  #: more of the project's budget, for all its users: GPUs times milliseconds
     is_exclusive: bool = False  #: these on a node that nobody else is on, whatever the class of service
 
 
@@ -65,6 +66,11 @@ class Allowances:
     def is_exclusive(self, project: Project, user: UserName, gpus: int) -> bool:
         """Tell whether a cell of the user's may have a node with so many GPUs for itself by an allowance."""
         return any(one.is_exclusive and gpus <= one.gpus for one in self._find(project, user))
+
+    def budget_ms(self, project: ProjectId) -> int:
+        """Sum up what all that is in force adds to a project's budget, each once: GPUs times milliseconds."""
+        granted = (known for (home, _), known in self.by_owner.items() if home == project)
+        return sum(one.budget_ms for known in granted for one in known.values())
 
     def user_limit_milli(self, project: Project, user: UserName) -> int | None:
         """Find what the user never exceeds in a project, in thousandths of a GPU; None is no limit."""

@@ -1,5 +1,6 @@
 """What servers are told, and in which homes they start."""
 
+import json
 import os
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from jupyterhub.spawner import LocalProcessSpawner, SimpleLocalProcessSpawner
 
 from bulletin.errors import BadConfig
 from bulletin.wire.keys import PublicFile, make_keys, write_public
+from bulletin_spawner.reserved_place import ReservedPlace
 from bulletin_spawner.spawner import BulletinMixin, BulletinSpawner, pool_environment, with_bulletin
 
 #: Neither root nor who runs these tests.
@@ -45,6 +47,21 @@ def test_a_server_sees_no_gpu_whatever_the_hub_sees(tmp_path: Path) -> None:
     environment = environment_of(tmp_path)
     assert environment["CUDA_VISIBLE_DEVICES"] == ""
     assert environment["NVIDIA_VISIBLE_DEVICES"] == "void"
+
+
+def test_a_hub_that_is_started_again_knows_what_a_server_has_reserved_until_that_is_gone(tmp_path: Path) -> None:
+    connect(tmp_path)
+    spawner = with_bulletin(FakeSpawner)
+    first, again = spawner(pool_folder=str(tmp_path)), spawner(pool_folder=str(tmp_path))
+    first._place = ReservedPlace("server-1", "--gpus 2")
+    kept = json.loads(json.dumps(first.get_state()))  # as the hub's database has it
+    again.load_state(kept)
+    environment = again.get_env()
+    assert (environment["BULLETIN_PLACE"], environment["BULLETIN_PLACE_OPTIONS"]) == ("server-1", "--gpus 2")
+    again.clear_state()
+    assert "BULLETIN_PLACE" not in again.get_env()
+    again.load_state(again.get_state())
+    assert "BULLETIN_PLACE" not in again.get_env()
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may give files away")

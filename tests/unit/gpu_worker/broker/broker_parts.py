@@ -105,7 +105,9 @@ class BrokerParts:
 
     def _know_leaving(self) -> None:
         self.agents.leaving = LeavingNodes(self.shell, self.kernels.tell, self.clock_ms)
-        self.agents.unreachable = UnreachableNodes(self.shell, self.console.is_drained)
+        self.agents.unreachable = UnreachableNodes(self.shell, self.console.drains.is_drained)
+        self.kernels.decisions = self.console.allowances.news
+        self.kernels.decisions.tell_all = self.kernels.tell_user
 
     def _make_groups(self) -> None:
         self.groups = self.kernels.groups = GroupProjects(
@@ -126,6 +128,7 @@ class BrokerParts:
         self.console = ConsoleRequests(
             self.shell, self.agents, self.ledger, self.clock_ms, quotas=quotas.answer, learn=self.groups.learn
         )
+        self._know_leaving()
 
     async def _answer(self, person: Person, question: console.FromConsole) -> console.Report | wire.Refusal:
         return await self.console.answer(person, question)

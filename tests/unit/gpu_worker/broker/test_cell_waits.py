@@ -28,6 +28,7 @@ def ask(broker: BrokerParts, question: page.AskPast) -> page.PastCells:
         broker.ledger,
         broker.clock_ms,
         broker.console.answer,
+        broker.console.drains.why,
         started_ms=0,
         serves_hub=True,
     )

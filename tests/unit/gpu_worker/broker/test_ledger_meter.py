@@ -41,9 +41,12 @@ def test_a_cell_that_turns_from_borrowed_to_in_quota_is_charged_for_each_part() 
     meter.begin("c1", is_in_quota=False, at_ms=1_000)  # type: ignore[arg-type]
     meter.turn(is_in_quota=False, at_ms=1_200)
     meter.turn(is_in_quota=True, at_ms=1_500)
+    under_way = meter.under_way(1_600)
+    assert under_way is not None
     (cell,) = meter.end(record("c1"), at_ms=1_600)
     assert isinstance(cell, CellRecord)
-    assert cell.spans == (Span(1_000, 1_500, is_in_quota=False), Span(1_500, 1_600))
+    assert cell.spans == (Span(1_000, 1_500, is_in_quota=False), Span(1_500, 1_600)) == under_way.spans
+    assert meter.under_way(1_700) is None
     assert (cell.borrowed_ms, cell.in_quota_ms, cell.held_ms) == (500, 100, 600)
 
 

@@ -32,6 +32,7 @@ def answers_of(broker: BrokerParts) -> PageAnswers:
         broker.ledger,
         broker.clock_ms,
         broker.console.answer,
+        broker.console.drains.why,
         started_ms=0,
         serves_hub=True,
     )
@@ -207,6 +208,21 @@ def test_what_a_project_used_counts_what_is_in_it_in_the_hour_when_it_passed(bro
     assert [(one.user, one.slot_ms, one.cells) for one in report.users] == [("ann", HOUR_MS * 5 // 4, 2)]
     assert [(one.name, one.slot_ms) for one in report.labels] == [("net", HOUR_MS)]
     assert [(one.project, one.lent_ms) for one in report.lenders] == [("school", 700)]
+
+
+def test_a_cell_that_runs_counts_up_to_now_and_once_when_it_has_ended(broker: BrokerParts) -> None:
+    broker.now_ms = 10 * HOUR_MS
+    broker.join()
+    broker.run(ANN, "cell-a")
+    broker.now_ms += HOUR_MS // 4
+    asked = page.AskUse(project=ProjectId("school"), stretch="hour", count=2)
+    for _ in range(2):
+        report = ask(broker, asked)
+        assert [part.in_quota_ms + part.borrowed_ms for part in report.parts] == [0, HOUR_MS // 4]
+        assert [(one.user, one.slot_ms, one.cells) for one in report.users] == [("ann", HOUR_MS // 4, 1)]
+        assert ask(broker, page.AskUse(project=ProjectId("guests"))).users == ()
+        # The ledger has it already, and the broker is about to hear that it is over.
+        broker.ledger.record([cell("cell-a", "ann", "maths", broker.now_ms, HOUR_MS // 4)], broker.now_ms)
 
 
 def test_past_cells_are_of_that_user_alone_the_last_one_first(broker: BrokerParts) -> None:

@@ -39,6 +39,7 @@ async def draw(broker: BrokerParts, viewer: Person) -> wire.Picture:
         broker.agents,
         broker.ledger,
         broker.clock_ms,
+        broker.console.drains.why,
         started_ms=0,
         counters={"malformed": 3},
         serves_hub=True,
