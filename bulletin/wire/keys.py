@@ -53,6 +53,13 @@ class NodeFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     serves_hub: bool = True
 
 
+class EarlierKey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A key that a node had before, and by which it is known until a time, in milliseconds since 1970."""
+
+    public_key: str
+    until_ms: int
+
+
 class RegisteredNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A node of another host whose agent may come."""
 
@@ -63,6 +70,8 @@ class RegisteredNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     public_key: str
     #: In milliseconds since 1970.
     added_at_ms: int
+    #: Those that are still accepted, until its agent has its new file.
+    earlier_keys: tuple[EarlierKey, ...] = ()
 
 
 class NodesFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
