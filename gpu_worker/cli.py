@@ -25,6 +25,7 @@ from gpu_worker.console.hand_commands import (
     RequeueCommand,
     TopCommand,
 )
+from gpu_worker.console.keys_command import KeysCommand
 from gpu_worker.console.node_command import NodeCommand
 from gpu_worker.console.query_commands import (
     CancelCommand,
@@ -85,7 +86,8 @@ class BrokerCommand(Command):
 
     def start(self) -> None:
         """Run the broker."""
-        from gpu_worker.broker.app import Broker, open_files
+        from gpu_worker.broker.app import Broker
+        from gpu_worker.broker.broker_doors import open_files
         from gpu_worker.broker.identity import Hub
         from gpu_worker.broker.ledger import Ledger
 
@@ -167,6 +169,7 @@ COMMANDS: dict[str, type[Command | SimulateCommand]] = {
     "broker": BrokerCommand,
     "agent": AgentCommand,
     "node": NodeCommand,
+    "keys": KeysCommand,
     "status": StatusCommand,
     "queue": QueueCommand,
     "explain": ExplainCommand,

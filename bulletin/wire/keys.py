@@ -28,6 +28,22 @@ class Keys(msgspec.Struct, frozen=True, kw_only=True):
     secret: str
 
 
+class EarlierBroker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """By which keys a broker was known before and where, and until when it still is, in milliseconds since 1970."""
+
+    keys: Keys
+    kernel_address: str
+    agent_address: str
+    until_ms: int
+
+
+class NextKeys(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The keys that a broker has when it is started next; its present ones are accepted until then, as well."""
+
+    keys: Keys
+    accepts_old_until_ms: int
+
+
 class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
     """What the processes of one pool share."""
 
@@ -38,6 +54,8 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
     agent_address: str
     #: Its users are a hub's, and strangers to each other.
     serves_hub: bool = False
+    earlier: EarlierBroker | None = None
+    next: NextKeys | None = None
 
 
 class NodeFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -110,13 +110,13 @@ class NodeCommand(Command):
                 f"{name} has new keys, in {path}: bring it there by a way that nobody reads along, in the place of the "
                 "node.json in the folder of its agent, of that one's user and of mode 0600; then remove it here. The "
                 "agent takes it up within seconds, and its cells go on. The old keys are accepted until "
-                f"{_moment(until_ms)}.\n"
+                f"{moment(until_ms)}.\n"
             )
 
     def _make_file(self, name: str, register: Callable[[str], None]) -> Path | None:
         """Make the file of a node with keys of its own, and register its public key; None is standard output."""
         check_name(name)
-        files = _read_pool(self.settings())
+        files = read_pool(self.settings())
         file = keys.NodeFile(
             node=name,
             broker_address=self._find_address(files),
@@ -171,10 +171,10 @@ class NodeCommand(Command):
             sys.stdout.write(msgspec.json.format(msgspec.json.encode(nodes), indent=2).decode() + "\n")
             return
         for one in nodes:
-            sys.stdout.write(f"{one.node}  added {_moment(one.added_at_ms)}  key {one.public_key[:8]}…\n")
+            sys.stdout.write(f"{one.node}  added {moment(one.added_at_ms)}  key {one.public_key[:8]}…\n")
             for old in one.earlier_keys:
                 verb = "was" if old.until_ms <= time_of_day_ms() else "is"
-                sys.stdout.write(f"  its old key {old.public_key[:8]}… {verb} accepted until {_moment(old.until_ms)}\n")
+                sys.stdout.write(f"  its old key {old.public_key[:8]}… {verb} accepted until {moment(old.until_ms)}\n")
         if not nodes:
             sys.stdout.write("No node of another host is registered: bulletin node add NAME\n")
 
@@ -205,10 +205,12 @@ def _own_folder(settings: PoolSettings) -> Path:
     return settings.folder
 
 
-def _read_pool(settings: PoolSettings) -> keys.PoolFile:
+def read_pool(settings: PoolSettings) -> keys.PoolFile:
+    """Read the keys of the pool, which is to be one's own. Raises BadConfig."""
     _own_folder(settings)
     return keys.read_private(settings.pool_file, keys.PoolFile)
 
 
-def _moment(at_ms: int) -> str:
+def moment(at_ms: int) -> str:
+    """Return when that is, in milliseconds since 1970, as the clock here says it."""
     return f"{datetime.fromtimestamp(at_ms / 1000).astimezone():%Y-%m-%d %H:%M %Z}"

@@ -1,10 +1,12 @@
 """Keys of a pool's parts are changed while cells run: who has the old ones, for how long, and that no cell is lost."""
 
 import contextlib
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from bulletin.wire import frames, keys, messages as wire
 from tests.integration.conftest import Notebook, until
@@ -110,3 +112,73 @@ def test_old_keys_are_those_of_the_node_until_their_time_is_over_or_it_is_given_
 def failed_handshakes(broker: Part) -> int:
     seen = picture(broker.folder)
     return 0 if seen is None else seen.counters.get("failed handshakes", 0)
+
+
+def test_the_broker_has_new_keys_and_cells_nodes_and_notebooks_with_the_old_ones_go_on_until_their_time_is_over(
+    broker: Part, start: Callable[..., Part], open_notebook: Callable[..., Notebook], tmp_path: Path
+) -> None:
+    folder, pool = add(broker, "node1", "node1"), ("--folder", str(broker.folder))
+    agent = start("agent", "node1", *AGENT)
+    agent.until_said(ACCEPTED)
+    old = pool_file(broker)
+    connection = {"BULLETIN_CONNECTION_FILE": str(broker.folder / "connection.json")}
+    notebook = open_notebook(**connection)
+    source, gate, log = waiting_cell(tmp_path)
+    message = notebook.start_until(source, shows="began")
+    said = run("keys", "rotate", *pool, "--accept-old=3600")
+    assert old.agent_address in said
+    assert pool_file(broker).keys == old.keys, "until it is started again"
+    broker.stop()
+    broker = start("broker", "pool")
+    broker.until_said("broker ready", times=2)
+    new = pool_file(broker)
+    assert old.keys != new.keys
+    assert (new.earlier and new.earlier.keys, new.earlier and new.earlier.agent_address) == (
+        old.keys,
+        old.agent_address,
+    )
+    until(lambda: nodes(broker.folder) == {"node1"}, "the node, which has only its old file")
+    gate.touch()
+    output = notebook.collect(message)
+    assert output.error is None, output.shown
+    assert notebook.run("%%gpu\nprint(done)").stream() == "done\n", "a notebook that knows only the old keys"
+    rotate(broker, "node1").replace(folder / "node.json")
+    agent.until_said("the broker has moved")
+    until(lambda: broker.log.read_text().count("agent registered") >= 3, "the node to come with its new file")
+    message = notebook.start_until(source.replace(str(gate), str(gate) + "2"), shows="began")
+    assert "are accepted until" in run("keys", "rotate", *pool, status=78)
+    end_the_time_of_old_keys(broker, start)
+    until(lambda: nodes(broker.folder) == {"node1"}, "the node, which knows the new keys")
+    gate.with_name("gate2").touch()
+    output = notebook.collect(message)
+    assert output.error is None, output.shown
+    assert open_notebook(**connection).run("%%gpu\nprint('new')").stream() == "new\n"
+    assert log.read_text() == "xx"
+
+
+def end_the_time_of_old_keys(broker: Part, start: Callable[..., Part]) -> None:
+    """Have a broker whose file says that the time of its old keys is over."""
+    broker.stop()
+    path, file = broker.folder / "pool.json", pool_file(broker)
+    assert file.earlier is not None
+    keys.write_private(path, structs.replace(file, earlier=structs.replace(file.earlier, until_ms=0)))
+    start("broker", "pool").until_said("old keys are accepted no more")
+    assert pool_file(broker).earlier is None
+    with socket.create_server(("127.0.0.1", int(file.earlier.agent_address.rpartition(":")[2]))):
+        pass  # nothing listens there
+
+
+def test_a_port_that_the_old_keys_have_is_not_that_of_the_new_ones(broker: Part) -> None:
+    port, pool = pool_file(broker).kernel_address.rpartition(":")[2], ("--folder", str(broker.folder))
+    broker.stop()
+    run("keys", "rotate", *pool)
+    said = run("broker", *pool, f"--Pool.kernel_port={port}", status=78)
+    assert f"change Pool.kernel_port = {port}" in said
+    assert "cut off" in run("keys", "rotate", *pool, "--accept-old=0")
+    again = Part("broker", broker.folder, f"--Pool.kernel_port={port}")
+    try:
+        again.until_said("broker ready", times=2)
+        assert pool_file(again).next is None
+        assert pool_file(again).earlier is None
+    finally:
+        again.stop()
