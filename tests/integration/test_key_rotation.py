@@ -152,6 +152,11 @@ def test_the_broker_has_new_keys_and_cells_nodes_and_notebooks_with_the_old_ones
     gate.with_name("gate2").touch()
     output = notebook.collect(message)
     assert output.error is None, output.shown
+    message = notebook.start_until("%%gpu --project other\nprint(1)", shows="does not answer; your cell waits")
+    notebook.interrupt()
+    notebook.collect(message)
+    notebook.run(f"%gpu connect {connection['BULLETIN_CONNECTION_FILE']}")
+    assert notebook.run("%%gpu\nprint(done)").stream() == "done\n"
     assert open_notebook(**connection).run("%%gpu\nprint('new')").stream() == "new\n"
     assert log.read_text() == "xx"
 
