@@ -49,6 +49,7 @@ COMMANDS = CommandTable(
         "broker": "gpu_worker.pool_commands.BrokerCommand",
         "agent": "gpu_worker.pool_commands.AgentCommand",
         "node": "gpu_worker.console.node_command.NodeCommand",
+        "keys": "gpu_worker.console.keys_command.KeysCommand",
         "status": "gpu_worker.console.query_commands.StatusCommand",
         "queue": "gpu_worker.console.query_commands.QueueCommand",
         "explain": "gpu_worker.console.query_commands.ExplainCommand",

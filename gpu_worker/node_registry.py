@@ -8,15 +8,19 @@ import contextlib
 import fcntl
 import os
 import re
-from collections.abc import Collection, Iterator
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 import structlog
+from msgspec import structs
 
 from bulletin.errors import BadConfig
 from bulletin.wire import keys
-from bulletin.wire.keys import NodesFile, RegisteredNode
+from bulletin.wire.keys import EarlierKey, NodesFile, RegisteredNode
 
+#: So many keys that a node had before are remembered.
+_MOST_EARLIER = 8
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
@@ -29,14 +33,21 @@ def check_name(name: str) -> None:
         )
 
 
+def time_of_day_ms() -> int:
+    """Return the time of day, in milliseconds since 1970: what commands write into the file, and a broker compares."""
+    return time.time_ns() // 1_000_000
+
+
 class NodeRegistry:
     """The registered nodes, as the file says at each moment."""
 
-    def __init__(self, folder: Path) -> None:
-        """Take the folder of the pool. Nothing is read yet."""
-        self.path = folder / "nodes.json"
+    def __init__(self, folder: Path, now_ms: Callable[[], int] = time_of_day_ms) -> None:
+        """Take the folder of the pool, and a clock that says the time of day. Nothing is read yet."""
+        self.path, self._now_ms = folder / "nodes.json", now_ms
         self._facts: tuple[int, int, int] | None = None
         self._names: dict[str, str] = {}
+        #: Until when the keys among these are accepted that nodes had before.
+        self._until_ms: dict[str, int] = {}
         self._added_ms: dict[str, int] = {}
         self._expected: tuple[str, ...] = ()
         self._log = structlog.get_logger("broker")
@@ -49,12 +60,20 @@ class NodeRegistry:
             return ()
 
     def name_of(self, public_key: str) -> str | None:
-        """Return the node that has this key, as of now; None is nobody's.
+        """Return the node that has this key, as of now; None is nobody's, or one whose time is over.
 
         A file that cannot be trusted lets nobody in.
         """
         self._follow()
-        return self._names.get(public_key)
+        return None if self._is_over(public_key) else self._names.get(public_key)
+
+    def has_expired(self, public_key: str) -> bool:
+        """Tell whether a node that is registered had this key until a time that is over, and has another one now."""
+        self._follow()
+        return self._is_over(public_key)
+
+    def _is_over(self, public_key: str) -> bool:
+        return public_key in self._until_ms and self._until_ms[public_key] <= self._now_ms()
 
     def added_ms(self, public_key: str) -> int | None:
         """Return when the node that has this key was registered, in ms since 1970; None where nobody has it."""
@@ -65,7 +84,7 @@ class NodeRegistry:
     def names(self) -> tuple[str, ...]:
         """The nodes that are registered now."""
         self._follow()
-        return tuple(self._names.values())
+        return tuple(dict.fromkeys(self._names.values()))
 
     @property
     def public_keys(self) -> Collection[str]:
@@ -94,13 +113,30 @@ class NodeRegistry:
             )
             self._write(nodes)
 
+    def rotate(self, name: str, public_key: str, accepts_old_ms: int) -> int:
+        """Give a registered node another key; those that it has are accepted for so long.
+
+        Returns until when, in milliseconds since 1970. Raises BadConfig if there is no such node to have one.
+        """
+        with self._locked():
+            nodes = {one.node: one for one in self.read()}
+            node = _require(nodes, name)
+            if node.is_of_engine:
+                raise BadConfig(
+                    f"The node {name!r} is a job of the pool's engine, whose keys end with it: the next job has others."
+                )
+            until_ms = self._now_ms() + accepts_old_ms
+            # Whose time is over is not forgotten at once: what runs at an agent that has no other one goes on.
+            earlier = (*node.earlier_keys, EarlierKey(public_key=node.public_key, until_ms=until_ms))
+            nodes[name] = structs.replace(node, public_key=public_key, earlier_keys=earlier[-_MOST_EARLIER:])
+            self._write(nodes)
+        return until_ms
+
     def remove(self, name: str) -> None:
         """Revoke a node's key. Raises BadConfig if there is no such node."""
         with self._locked():
             nodes = {one.node: one for one in self.read()}
-            if name not in nodes:
-                known = ", ".join(nodes) or "none"
-                raise BadConfig(f"There is no node {name[:80]!r}. Registered are: {known}.")
+            _require(nodes, name)
             del nodes[name]
             self._write(nodes)
 
@@ -124,15 +160,24 @@ class NodeRegistry:
             if facts == self._facts:
                 return
             nodes = self.read()
-            self._names = {one.public_key: one.node for one in nodes}
-            self._added_ms = {one.public_key: one.added_at_ms for one in nodes}
+            keys_of = {one.node: (one.public_key, *(old.public_key for old in one.earlier_keys)) for one in nodes}
+            self._names = {key: one.node for one in nodes for key in keys_of[one.node]}
+            self._added_ms = {key: one.added_at_ms for one in nodes for key in keys_of[one.node]}
+            self._until_ms = {old.public_key: old.until_ms for one in nodes for old in one.earlier_keys}
             self._expected = tuple(one.node for one in nodes if not one.is_of_engine)
         except OSError:
             return  # the system has no descriptor left, say: it is as it was
         except BadConfig as error:
-            self._names, self._expected = {}, ()
+            self._names, self._until_ms, self._expected = {}, {}, ()
             self._log.error("no node of another host is let in: their file cannot be used", problem=str(error))
         self._facts = facts
+
+
+def _require(nodes: Mapping[str, RegisteredNode], name: str) -> RegisteredNode:
+    if name not in nodes:
+        known = ", ".join(nodes) or "none"
+        raise BadConfig(f"There is no node {name[:80]!r}. Registered are: {known}.")
+    return nodes[name]
 
 
 def _facts_of(path: Path) -> tuple[int, int, int] | None:

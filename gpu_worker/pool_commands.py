@@ -60,7 +60,8 @@ class BrokerCommand(Command):
 
     def start(self) -> None:
         """Run the broker."""
-        from gpu_worker.broker.app import Broker, open_files
+        from gpu_worker.broker.app import Broker
+        from gpu_worker.broker.broker_doors import open_files
         from gpu_worker.broker.identity import Hub
         from gpu_worker.broker.ledger import Ledger
 

@@ -2,7 +2,9 @@
 
 import os
 import pwd
-from collections.abc import Mapping, Sequence
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
@@ -51,6 +53,19 @@ def in_mount_namespace(commands: Sequence[str]) -> list[str]:
     if not commands:
         return []
     return ["unshare", "-m", "sh", "-c", " && ".join([*commands, 'exec "$@"']), "sh"]
+
+
+@contextmanager
+def kept_mount_namespace(commands: Sequence[str]) -> Iterator[list[str]]:
+    """Make the words before the programs that are to run in one mount namespace, after these commands of a shell."""
+    words = [*in_mount_namespace([*commands, "echo ready"]), "sleep", "infinity"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as keeper:
+        try:
+            assert keeper.stdout is not None
+            assert keeper.stdout.readline() == "ready\n", "the commands failed"
+            yield ["nsenter", f"--mount=/proc/{keeper.pid}/ns/mnt"]
+        finally:
+            keeper.kill()
 
 
 def free_uid(after: int) -> int:

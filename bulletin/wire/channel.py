@@ -42,14 +42,19 @@ def serve(socket: AnySocket, keys: Keys, size_limit: int, queue: int) -> AnySock
     """
     _prepare(socket, size_limit, queue)
     socket.curve_server = True
-    socket.curve_publickey = keys.public.encode()
-    socket.curve_secretkey = keys.secret.encode()
+    set_keys(socket, keys)
     socket.router_mandatory = True
     # Heartbeats are the client's, which says how long its silence may last. libzmq 4.3.5 aborts the process where a
     # server's own heartbeat is due on a connection that broke while its queue was full (`!_io_error`).
     socket.tcp_keepalive = 1
     socket.tcp_keepalive_idle = _KEEPALIVE_S
     return socket
+
+
+def set_keys(socket: AnySocket, keys: Keys) -> None:
+    """Let a server have these keys where it is bound from now on; where it is bound already, it keeps those it had."""
+    socket.curve_publickey = keys.public.encode()
+    socket.curve_secretkey = keys.secret.encode()
 
 
 def bind(socket: AnySocket, address: str) -> str:

@@ -13,7 +13,7 @@ import secrets
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import zmq
 import zmq.asyncio
@@ -76,6 +76,8 @@ class Connections:
         self._descriptors: dict[bytes, int] = {}
         #: By which something was heard since `tidy`.
         self._heard: set[bytes] = set()
+        #: At which ports the socket listens beside that which it was bound to last.
+        self._earlier_ports: set[int] = set()
         address = f"inproc://monitor-{secrets.token_hex(8)}"
         server.monitor(address, _FAILED | zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED)
         self._news: zmq.asyncio.Socket = context.socket(zmq.PAIR)
@@ -157,8 +159,20 @@ class Connections:
         if descriptor is not None and connection is not None:
             self._end(descriptor, connection)
 
+    def add_earlier_port(self, port: int) -> None:
+        """Take note that the socket listens at a port, too, that is not the one that it is bound to last."""
+        self._earlier_ports.add(port)
+
+    def end_earlier_port(self, port: int) -> None:
+        """End all connections that were made at an earlier port, where the socket listens no more."""
+        for group in (self._known, *self._strangers.values()):
+            for descriptor, connection in list(group.items()):
+                if _peer_of(descriptor, {port}) == connection.peer:
+                    self._end(descriptor, connection)
+        self._earlier_ports.discard(port)
+
     def _add(self, descriptor: int) -> None:
-        peer, connection = _peer_of(descriptor, self._port), self._find(descriptor)
+        peer, connection = _peer_of(descriptor, self._ports), self._find(descriptor)
         if connection is not None and connection.peer == peer:
             return
         self._remove(descriptor)
@@ -189,7 +203,7 @@ class Connections:
         """Shut a connection down, and forget it. Its number may be another's by now: then nothing happens to that."""
         self._remove(descriptor)
         self.ended += 1
-        if _peer_of(descriptor, self._port) == connection.peer:
+        if _peer_of(descriptor, self._ports) == connection.peer:
             with contextlib.suppress(OSError), _as_socket(descriptor) as tcp:
                 tcp.shutdown(socket.SHUT_RDWR)
 
@@ -208,8 +222,9 @@ class Connections:
             self._strangers.pop(connection.peer[0], None)
 
     @property
-    def _port(self) -> int:
-        return int(self._server.getsockopt_string(zmq.LAST_ENDPOINT).rpartition(":")[2])
+    def _ports(self) -> Collection[int]:
+        last = int(self._server.getsockopt_string(zmq.LAST_ENDPOINT).rpartition(":")[2])
+        return {last, *self._earlier_ports} if self._earlier_ports else (last,)
 
 
 @contextlib.contextmanager
@@ -226,12 +241,12 @@ def _as_socket(descriptor: int) -> Iterator[socket.socket]:
         tcp.detach()
 
 
-def _peer_of(descriptor: int, port: int) -> tuple[str, int] | None:
-    """Return host and port at the other end, if this is the number of a connection with one of ours at this port."""
+def _peer_of(descriptor: int, ports: Collection[int]) -> tuple[str, int] | None:
+    """Return host and port at the other end, if this is the number of a connection with one of ours at these ports."""
     try:
         with _as_socket(descriptor) as tcp:
             host, peer_port = tcp.getpeername()[:2]
-            return (host, peer_port) if tcp.getsockname()[1] == port else None
+            return (host, peer_port) if tcp.getsockname()[1] in ports else None
     except (OSError, ValueError):  # no descriptor, no socket, or one of another family
         return None
 

@@ -28,6 +28,22 @@ class Keys(msgspec.Struct, frozen=True, kw_only=True):
     secret: str
 
 
+class EarlierBroker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """By which keys a broker was known before and where, and until when it still is, in milliseconds since 1970."""
+
+    keys: Keys
+    kernel_address: str
+    agent_address: str
+    until_ms: int
+
+
+class NextKeys(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The keys that a broker has when it is started next; its present ones are accepted until then, as well."""
+
+    keys: Keys
+    accepts_old_until_ms: int
+
+
 class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
     """What the processes of one pool share."""
 
@@ -38,6 +54,8 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
     agent_address: str
     #: Its users are a hub's, and strangers to each other.
     serves_hub: bool = False
+    earlier: EarlierBroker | None = None
+    next: NextKeys | None = None
 
 
 class NodeFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -53,6 +71,13 @@ class NodeFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     serves_hub: bool = True
 
 
+class EarlierKey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A key that a node had before, and by which it is known until a time, in milliseconds since 1970."""
+
+    public_key: str
+    until_ms: int
+
+
 class RegisteredNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A node of another host whose agent may come."""
 
@@ -63,6 +88,8 @@ class RegisteredNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     public_key: str
     #: In milliseconds since 1970.
     added_at_ms: int
+    #: Those that are still accepted, until its agent has its new file.
+    earlier_keys: tuple[EarlierKey, ...] = ()
 
 
 class NodesFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

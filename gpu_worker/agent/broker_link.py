@@ -179,31 +179,39 @@ class BrokerLink:
             await asyncio.sleep(_RETRY_S)
 
     async def _keep_trying(self) -> None:
-        """Where the broker does not take this agent or is silent: say why, every few seconds, and try again."""
+        """Take up a new file; where the broker does not take this agent or is silent, say why and try again."""
         while True:
             await asyncio.sleep(_RETRY_S)
             is_silent = now_ms() - self._heard_ms > _BROKER_SILENCE_MS
-            if not is_silent and not self._refusal:
+            is_well = not is_silent and not self._refusal
+            connected_to = self._membership.broker_address
+            has_changed = self._follow_file(is_well=is_well)
+            if is_well and not has_changed:
                 continue
             refusal, self._refusal = self._refusal, ""
             if is_silent:
                 self._log_problem(refusal or await self._watch.find_problem(self._membership))
-            connected_to = self._membership.broker_address
-            if self._follow_file() or (is_silent and self._watch.last in ("failed", "refused")):
+            if has_changed or (is_silent and self._watch.last in ("failed", "refused")):
                 with contextlib.suppress(zmq.ZMQError):  # ZeroMQ has given up one that was refused
                     self._socket.disconnect(connected_to)
                 self._connect()
             await self._register()
 
-    def _follow_file(self) -> bool:
-        """Read again where the broker is, and how this agent is known to it; return whether that has changed."""
+    def _follow_file(self, *, is_well: bool) -> bool:
+        """Read again where the broker is, and how this agent is known to it; return whether that has changed.
+
+        Where all is well, one that cannot be read is one that is being written, and another node's is not taken up.
+        """
         try:
             membership = read_membership(self._settings)
         except (OSError, BadConfig) as error:
-            self._log.warning("the file of this agent cannot be read", problem=str(error))
+            if not is_well:
+                self._log.warning("the file of this agent cannot be read", problem=str(error))
             return False
-        if membership == self._membership:
+        if membership == self._membership or (is_well and membership.node != self._membership.node):
             return False
+        if membership.own != self._membership.own:
+            self._log.info("the file of this agent has new keys", file=str(membership.file))
         if membership.broker_address != self._membership.broker_address:
             self._log.info("the broker has moved", address=membership.broker_address)
         self._membership = membership

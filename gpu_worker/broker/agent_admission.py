@@ -29,12 +29,20 @@ class AgentAdmission:
 
     def name_of(self, key: str) -> str | None:
         """Return the node that a key is of, as of now; empty is the pool's own agent, and None is nobody's."""
-        return _OWN if key == self._own_key else self._registry.name_of(key)
+        return _OWN if self.is_own(key) else self._registry.name_of(key)
+
+    def is_own(self, key: str) -> bool:
+        """Tell whether a key is that of the agent of the pool's own folder."""
+        return key == self._own_key
 
     def is_node(self, route: bytes) -> bool:
         """Tell whether a connection is that of a registered node."""
         key = self.key_of(route)
         return key is not None and self._registry.name_of(key) is not None
+
+    def has_expired(self, key: str) -> bool:
+        """Tell whether who has this key is a node that has new keys and has not taken them up in time."""
+        return self._registry.has_expired(key)
 
     def is_of_engine(self, key: str) -> bool:
         """Tell whether an engine starts and ends the agent that has this key: nobody misses it."""

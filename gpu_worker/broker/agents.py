@@ -13,6 +13,7 @@ from bulletin.codes import RefusalCode
 from bulletin.errors import VersionMismatch
 from bulletin.ids import AgentId
 from bulletin.wire import messages as wire
+from gpu_worker.broker import node_sentences
 from gpu_worker.broker.absent_nodes import AbsentNodes
 from gpu_worker.broker.agent_admission import AgentAdmission
 from gpu_worker.broker.agent_clock import AgentClock
@@ -32,15 +33,6 @@ _SILENCE_MS = 10_000
 _ANSWERS_MS = 3_000
 #: So often the door of a node is tried that a notebook did not reach.
 _DOOR_S = 5.0
-_AWAY = (
-    "The broker does not hear it. Cells that run there go on if only the network is cut: it gets no others until it is "
-    "heard again."
-)
-_LEAVES = "It is being shut down: cells that run there have their grace to end, and it gets no others."
-_LEFT = "The node that ran your cell was shut down."
-_REVOKED = "The node that ran your cell was taken out of the pool."
-_FAULT = "The pool had an error with your session, and ended it; the broker's log says which."
-
 Send = Callable[[bytes, wire.Message], Awaitable[None]]
 
 
@@ -161,9 +153,9 @@ class Agents:
             case wire.Leaving():
                 agent.is_leaving = True
                 await self.leaving.begin(agent_id)
-                await self.unreachable.add(agent_id, agent.message.node, _LEAVES)
+                await self.unreachable.add(agent_id, agent.message.node, node_sentences.LEAVES)
             case wire.Left():
-                await self.end(agent_id, _LEFT)
+                await self.end(agent_id, node_sentences.LEFT)
             case wire.Listed():
                 await self.joins.take_listed(agent_id, message)
             case wire.HandedOver():
@@ -179,7 +171,7 @@ class Agents:
         """Give up the session that a message was about which led to a fault: that one, and nothing else of its node."""
         match message:
             case wire.Prepared() | wire.CellBegan() | wire.CellDone() | wire.PauseDeclined():
-                self._kernels.aside.start_last(route, self.shell.give_up_lease(message.lease, _FAULT))
+                self._kernels.aside.start_last(route, self.shell.give_up_lease(message.lease, node_sentences.FAULT))
             case (
                 wire.Register()
                 | wire.Ping()
@@ -212,11 +204,17 @@ class Agents:
         now_ms = self._now_ms()
         unheard_ms = self._pauses.take(now_ms)
         for agent_id, agent in list(self.known.items()):
-            if self._admission.name_of(agent.key) is None:
+            has_expired = self._admission.has_expired(agent.key)
+            if has_expired and not agent.is_away:
+                self._log.warning("an agent has only its old keys", agent=agent_id, node=agent.message.node)
+                self._admission.end(agent.route)
+                agent.is_away = True
+                await self.unreachable.add(agent_id, agent.message.node, node_sentences.OLD_KEYS)
+            elif not has_expired and self._admission.name_of(agent.key) is None:
                 self._log.warning("agent revoked", agent=agent_id, node=agent.message.node)
                 for lease, active in list(self.shell.active_leases.items()):
                     if active.agent == agent_id:  # nobody is to speak with it any more
-                        await self.shell.give_up_lease(lease, _REVOKED)
+                        await self.shell.give_up_lease(lease, node_sentences.REVOKED)
                 self._admission.end(agent.route)
                 self._forget(agent_id)
                 self.unreachable.forget(agent_id)
@@ -227,7 +225,7 @@ class Agents:
             silent_ms = now_ms - agent.heard_ms
             if silent_ms <= _SILENCE_MS:
                 continue
-            if not self._admission.name_of(agent.key) or silent_ms > self._keep_ms:
+            if self._admission.is_own(agent.key) or silent_ms > self._keep_ms:
                 await self._lose(agent_id, agent)
             elif not agent.is_away and agent_id not in self._trying:
                 self._trying.add(agent_id)
@@ -245,7 +243,7 @@ class Agents:
             await self._lose(agent_id, agent)
         else:
             agent.is_away = True
-            await self.unreachable.add(agent_id, agent.message.node, _AWAY)
+            await self.unreachable.add(agent_id, agent.message.node, node_sentences.AWAY)
 
     async def end(self, agent_id: AgentId, sentence: str) -> None:
         """Part with an agent that is gone for certain; what ran there is run again, and its users are told why."""

@@ -16,7 +16,6 @@ import structlog
 import zmq
 import zmq.asyncio
 
-from bulletin.errors import BadConfig
 from bulletin.units import DAY_MS
 from bulletin.wire import channel, clients, console, frames, keys, messages as wire, page_requests
 from bulletin.wire.connections import Connections
@@ -27,6 +26,7 @@ from gpu_worker.broker.access_review import AccessReview
 from gpu_worker.broker.agent_admission import AgentAdmission
 from gpu_worker.broker.agents import Agents, slot_word_of
 from gpu_worker.broker.allowance_review import AllowanceReview
+from gpu_worker.broker.broker_doors import BrokerDoors
 from gpu_worker.broker.console_requests import ConsoleRequests
 from gpu_worker.broker.credit_book import CreditBook
 from gpu_worker.broker.gates import AgentGate, Gate, KernelGate
@@ -53,7 +53,7 @@ from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.seen_groups import FORGET_MS, SEEN, recalled
 from gpu_worker.broker.unreachable_nodes import UnreachableNodes
 from gpu_worker.broker.writer import Writer
-from gpu_worker.config import LOCALHOST, PoolSettings
+from gpu_worker.config import PoolSettings
 from gpu_worker.faults import Faults
 from gpu_worker.node_registry import NodeRegistry
 from gpu_worker.reachability import find_obstacle, is_loopback, is_refused, parse
@@ -117,6 +117,7 @@ class Broker:
                 _AGENT_PATIENCE_S,
             ),
         )
+        self._doors = BrokerDoors(settings, (self._kernel_socket, self._agent_socket), self._connections)
         self._gates: tuple[Gate, Gate] = (
             KernelGate(lambda route: self.kernels.person_of(route)),  # noqa: PLW0108  kernels are made later
             AgentGate(lambda route: self.agents.is_known(route)),  # noqa: PLW0108  so are agents
@@ -328,32 +329,18 @@ class Broker:
         keys.write_private(self.settings.connection_file, connection)
 
     def _bind(self) -> None:
-        """Bind the addresses of last time, so that kernels and agents find the way back; else free ones, then kept."""
-        kept = self.files
-        kernel = self._bind_one(self._kernel_socket, kept.kernel_address, self.settings.kernel_port)
-        agent = self._bind_one(self._agent_socket, kept.agent_address, self.settings.agent_port)
-        self.files = msgspec.structs.replace(
-            kept, kernel_address=kernel, agent_address=agent, serves_hub=self._serves_hub
-        )
-        if self.files != kept:
-            keys.write_private(self.settings.pool_file, self.files)
-        public = keys.PublicFile(address=kernel, public_key=self.files.keys.public)
+        """Listen where it did last time, and keep where that is."""
+        self.files = msgspec.structs.replace(self._doors.open(self.files), serves_hub=self._serves_hub)
+        keys.write_private(self.settings.pool_file, self.files)
+        public = keys.PublicFile(address=self.files.kernel_address, public_key=self.files.keys.public)
         keys.write_public(self.settings.public_file, public)
 
-    def _bind_one(self, socket: zmq.asyncio.Socket, kept: str, port: int) -> str:
-        host = self.settings.host or LOCALHOST
-        wanted = f"tcp://{host}:{port}"
-        if kept.startswith(f"tcp://{host}:") and port in (0, int(kept.rpartition(":")[2])):
-            try:
-                return channel.bind(socket, kept)
-            except zmq.ZMQError:
-                self._log.warning("the port of last time is taken, another is used", address=kept)
-        try:
-            return channel.bind(socket, wanted)
-        except zmq.ZMQError as error:
-            raise BadConfig(
-                f"The pool cannot listen on {wanted}: {error.strerror}. Choose another Pool.host or port."
-            ) from None
+    def _end_earlier(self) -> None:
+        """Be known by its present keys alone, once the time of those before is over."""
+        files = self._doors.close_earlier(self.files)
+        if files != self.files:
+            self.files = files
+            keys.write_private(self.settings.pool_file, files)
 
     async def _tick(self) -> None:
         """Tick once a second, or when the scheduler wants it; return when the pool has been idle for long enough."""
@@ -368,6 +355,7 @@ class Broker:
             self.writer.tidy()
             if self.agents.known or self.now_ms() - self.started_ms > _ALONE_MS:
                 self._announce()
+            self._end_earlier()
             await self.agents.tidy()
             await self.kernels.tidy()
             for each in (*self._gates, *self._connections):
@@ -381,20 +369,3 @@ class Broker:
             if 0 < self.settings.idle_exit_ms < self.now_ms() - self.kernels.active_ms:
                 self._log.info("nobody has used the pool for a while; it ends")
                 return
-
-
-def open_files(settings: PoolSettings) -> keys.PoolFile:
-    """Read the pool's keys and secrets of last time, or draw and keep new ones."""
-    keys.make_folder(settings.folder)
-    try:
-        return keys.read_private(settings.pool_file, keys.PoolFile)
-    except FileNotFoundError:
-        files = keys.PoolFile(
-            keys=keys.make_keys(),
-            agent_secret=keys.make_secret(),
-            token=keys.make_secret(),
-            kernel_address="",
-            agent_address="",
-        )
-        keys.write_private(settings.pool_file, files)
-        return files

@@ -2,49 +2,60 @@
 
 import os
 import sys
-import time
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
 import msgspec
-from traitlets import Bool, Unicode
+from traitlets import Bool, Float, Unicode
 
 from bulletin.errors import BadConfig
 from bulletin.wire import keys
 from gpu_worker.config import PoolSettings, account_name
 from gpu_worker.console.base_command import Command
-from gpu_worker.node_registry import NodeRegistry, check_name
+from gpu_worker.node_registry import NodeRegistry, check_name, time_of_day_ms
 from gpu_worker.reachability import is_loopback, is_unspecified, parse
 
 _USAGE = """\
 usage: bulletin node add NAME [--address=tcp://HOST:PORT] [--out=FILE] [--replace]
+       bulletin node rotate NAME [--accept-old=SECONDS] [--address=tcp://HOST:PORT] [--out=FILE]
        bulletin node list [--json]
        bulletin node remove NAME
 """
 
 
 class NodeCommand(Command):
-    """`bulletin node add`, `list` and `remove`."""
+    """`bulletin node add`, `rotate`, `list` and `remove`."""
 
     name = "bulletin-node"
     description = (
         "Say which nodes of other hosts may come to the pool of this folder. node add NAME makes the one file that "
-        "the agent of a node needs: where the broker is, and keys of that node alone. node list. node remove NAME "
+        "the agent of a node needs: where the broker is, and keys of that node alone. node rotate NAME makes one "
+        "with new keys, and its cells go on. node list. node remove NAME "
         "makes its file worthless, and ends its agent's link at once. As the broker's user, on its host."
     )
     address = Unicode(
-        "", help="node add: where nodes reach the broker, if not where it listens. Example: tcp://hub.example.org:9002"
+        "",
+        help="node add, node rotate: where nodes reach the broker, if not where it listens. "
+        "Example: tcp://hub.example.org:9002",
     ).tag(config=True)
     out = Unicode(
-        "", help="node add: the file to make. -: standard output, for a pipe. Empty: NAME.node.json, here."
+        "", help="node add, node rotate: the file to make. -: standard output, for a pipe. Empty: NAME.node.json, here."
     ).tag(config=True)
     replace = Bool(False, help="node add: give a node of this name new keys; its old file is revoked.").tag(config=True)
+    accept_old = Float(
+        86_400.0,
+        min=0,
+        help="node rotate: seconds for which the node's old keys are accepted, too; its agent takes up its new file "
+        "within seconds when that is there. Example: 604800",
+    ).tag(config=True)
     as_json = Bool(False, help="node list: write JSON.").tag(config=True)
     aliases = {
         "folder": "Pool.folder",
         "config": "Command.config_file",
         "address": "NodeCommand.address",
         "out": "NodeCommand.out",
+        "accept-old": "NodeCommand.accept_old",
     }
     flags = {
         "replace": ({"NodeCommand": {"replace": True}}, "Give a node of this name new keys."),
@@ -62,6 +73,8 @@ class NodeCommand(Command):
         match self._verb, self.extra_args:
             case "add", [name]:
                 self._add(name)
+            case "rotate", [name]:
+                self._rotate(name)
             case "list", []:
                 self._list()
             case "remove", [name]:
@@ -71,22 +84,51 @@ class NodeCommand(Command):
                 self.status = 2
 
     def _add(self, name: str) -> None:
+        registry = NodeRegistry(self.settings().folder)
+
+        def add(public_key: str) -> None:
+            registry.add(name, public_key, time_of_day_ms(), replaces=self.replace)
+
+        path = self._make_file(name, add)
+        if path is not None:
+            sys.stdout.write(
+                f"{name} may come to this pool, with {path}, which has a secret key of that node: bring it there by a "
+                "way that nobody reads along, as node.json in the folder of its agent, of that one's user and of mode "
+                "0600; then remove it here.\n"
+            )
+
+    def _rotate(self, name: str) -> None:
+        registry, until_ms = NodeRegistry(self.settings().folder), 0
+
+        def rotate(public_key: str) -> None:
+            nonlocal until_ms
+            until_ms = registry.rotate(name, public_key, round(self.accept_old * 1000))
+
+        path = self._make_file(name, rotate)
+        if path is not None:
+            sys.stdout.write(
+                f"{name} has new keys, in {path}: bring it there by a way that nobody reads along, in the place of the "
+                "node.json in the folder of its agent, of that one's user and of mode 0600; then remove it here. The "
+                "agent takes it up within seconds, and its cells go on. The old keys are accepted until "
+                f"{moment(until_ms)}.\n"
+            )
+
+    def _make_file(self, name: str, register: Callable[[str], None]) -> Path | None:
+        """Make the file of a node with keys of its own, and register its public key; None is standard output."""
         check_name(name)
-        settings = self.settings()
-        files = _read_pool(settings)
+        files = read_pool(self.settings())
         file = keys.NodeFile(
             node=name,
             broker_address=self._find_address(files),
             broker_public_key=files.keys.public,
             keys=keys.make_keys(),
         )
-        registry = NodeRegistry(settings.folder)
         if self.out == "-":
             if sys.stdout.isatty():
                 raise BadConfig("The file has a secret key, which is not to be seen on a terminal: pipe it on.")
-            registry.add(name, file.keys.public, _now_ms(), replaces=self.replace)
+            register(file.keys.public)
             sys.stdout.write(msgspec.json.encode(file).decode() + "\n")
-            return
+            return None
         path = Path(self.out or f"{name}.node.json").expanduser().absolute()
         if path.exists():
             raise BadConfig(f"{path} is there already. Remove it, or name another file with --out.")
@@ -95,15 +137,11 @@ class NodeCommand(Command):
         except OSError as error:
             raise BadConfig(f"{path} cannot be written: {error.strerror}. Name another file with --out.") from None
         try:
-            registry.add(name, file.keys.public, _now_ms(), replaces=self.replace)
+            register(file.keys.public)
         except BaseException:
             path.unlink()
             raise
-        sys.stdout.write(
-            f"{name} may come to this pool, with {path}, which has a secret key of that node: bring it there by a way "
-            "that nobody reads along, as node.json in the folder of its agent, of that one's user and of mode 0600; "
-            "then remove it here.\n"
-        )
+        return path
 
     def _find_address(self, files: keys.PoolFile) -> str:
         """Find where nodes reach the broker. Raises BadConfig where only this host does."""
@@ -133,8 +171,10 @@ class NodeCommand(Command):
             sys.stdout.write(msgspec.json.format(msgspec.json.encode(nodes), indent=2).decode() + "\n")
             return
         for one in nodes:
-            added = datetime.fromtimestamp(one.added_at_ms / 1000).astimezone()
-            sys.stdout.write(f"{one.node}  added {added:%Y-%m-%d %H:%M %Z}  key {one.public_key[:8]}…\n")
+            sys.stdout.write(f"{one.node}  added {moment(one.added_at_ms)}  key {one.public_key[:8]}…\n")
+            for old in one.earlier_keys:
+                verb = "was" if old.until_ms <= time_of_day_ms() else "is"
+                sys.stdout.write(f"  its old key {old.public_key[:8]}… {verb} accepted until {moment(old.until_ms)}\n")
         if not nodes:
             sys.stdout.write("No node of another host is registered: bulletin node add NAME\n")
 
@@ -165,10 +205,12 @@ def _own_folder(settings: PoolSettings) -> Path:
     return settings.folder
 
 
-def _read_pool(settings: PoolSettings) -> keys.PoolFile:
+def read_pool(settings: PoolSettings) -> keys.PoolFile:
+    """Read the keys of the pool, which is to be one's own. Raises BadConfig."""
     _own_folder(settings)
     return keys.read_private(settings.pool_file, keys.PoolFile)
 
 
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+def moment(at_ms: int) -> str:
+    """Return when that is, in milliseconds since 1970, as the clock here says it."""
+    return f"{datetime.fromtimestamp(at_ms / 1000).astimezone():%Y-%m-%d %H:%M %Z}"

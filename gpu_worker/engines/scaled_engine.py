@@ -63,6 +63,9 @@ class ScaledEngine:
                 demand = await link.ask(news)
                 if demand is not None:
                     await self._step(demand, pool, {one.node for one in news.ended})
+                elif (found := self._read_pool_file()) is not None and _door_of(found) != _door_of(pool):
+                    link.close()  # it was started again, at another place or with other keys
+                    pool, link = found, DemandLink(found)
                 await asyncio.sleep(_STEP_S)
         finally:
             link.close()
@@ -71,11 +74,16 @@ class ScaledEngine:
     async def _wait_for_broker(self) -> keys.PoolFile:
         """Wait for the broker's addresses, which the broker writes when it has bound for the first time."""
         while True:  # another process writes it
-            with contextlib.suppress(FileNotFoundError):
-                pool = keys.read_private(self._settings.pool_file, keys.PoolFile)
-                if pool.agent_address and pool.kernel_address and self._settings.public_file.exists():
-                    return pool
+            pool = self._read_pool_file()
+            is_bound = pool is not None and pool.agent_address and pool.kernel_address and pool.next is None
+            if pool is not None and is_bound and self._settings.public_file.exists():
+                return pool
             await asyncio.sleep(_LOOK_FOR_BROKER_S)
+
+    def _read_pool_file(self) -> keys.PoolFile | None:
+        with contextlib.suppress(FileNotFoundError):
+            return keys.read_private(self._settings.pool_file, keys.PoolFile)
+        return None
 
     async def _look(self) -> None:
         """See what became of the jobs, now and then: a cluster's controller is asked by many."""
@@ -165,6 +173,10 @@ def count_gpus(gres: str) -> int:
         if words[0] == "gpu":
             total += int(words[-1]) if words[-1].isdecimal() else 1
     return total
+
+
+def _door_of(pool: keys.PoolFile) -> tuple[str, keys.Keys]:
+    return pool.kernel_address, pool.keys
 
 
 def require_reachable_broker(settings: PoolSettings) -> None:

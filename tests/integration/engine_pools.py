@@ -33,7 +33,11 @@ LOOK = "#!/bin/sh\nstate=$(ps -o stat= -p $BULLETIN_JOB)\ncase $state in ''|Z*) 
 class EnginePool:
     """`bulletin pool` with an engine, in a folder of its own; its agents offer one CPU slot each."""
 
-    def __init__(self, folder: Path, *options: str, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, *options: str, environ: Mapping[str, str] | None = None, under: Sequence[str] = ()
+    ) -> None:
+        """Start it, by the command `under` if given."""
+        self._under = under
         self.folder, self.log = folder, folder.with_name(f"{folder.name}.log")
         self._options, self._environ = options, dict(environ or {})
         self.process = self._start()
@@ -42,7 +46,17 @@ class EnginePool:
         words = ["--device", "cpu", "--isolation", "shared", "--Pool.preload=numpy", "--host", "127.0.0.1", *SOON]
         with self.log.open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "gpu_worker.cli", "pool", "--folder", str(self.folder), *words, *self._options],
+                [
+                    *self._under,
+                    sys.executable,
+                    "-m",
+                    "gpu_worker.cli",
+                    "pool",
+                    "--folder",
+                    str(self.folder),
+                    *words,
+                    *self._options,
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

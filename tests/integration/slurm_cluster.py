@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -94,14 +94,21 @@ def _install() -> str:
 class Slurm:
     """The cluster: nodes n1, n2, ...; a job of the partition `main` takes the place of one of `low`."""
 
-    def __init__(self, folder: Path, nodes: int, cpus: int) -> None:
+    def __init__(self, folder: Path, nodes: int, cpus: int, under: Sequence[str] = ()) -> None:
+        """Take the words before its programs, which may run in a mount namespace that knows more users."""
+        self.under = under
         self.folder, self.nodes, self.cpus = folder, [f"n{number + 1}" for number in range(nodes)], cpus
         self.environ = {"SLURM_CONF": str(folder / "slurm.conf")}
 
     def run(self, *words: str) -> str:
         """What a command of the cluster prints."""
         done = subprocess.run(
-            words, env=os.environ | self.environ, capture_output=True, text=True, timeout=_PATIENCE_S, check=False
+            [*self.under, *words],
+            env=os.environ | self.environ,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE_S,
+            check=False,
         )
         assert done.returncode == 0, f"{words}: {done.stderr}"
         return done.stdout.strip()
@@ -119,9 +126,11 @@ class Slurm:
         socket_, key = self.folder / "munge" / "socket", self.folder / "munge" / "key"
         files = [f"--{name}-file={self.folder / 'munge' / name}" for name in ("pid", "log", "seed")]
         as_munge = ("setpriv", "--reuid=munge", "--regid=munge", "--init-groups")
-        subprocess.run([*as_munge, "munged", f"--socket={socket_}", f"--key-file={key}", *files], check=True)
+        subprocess.run(
+            [*self.under, *as_munge, "munged", f"--socket={socket_}", f"--key-file={key}", *files], check=True
+        )
         environ = os.environ | self.environ
-        subprocess.run(["slurmctld", "-f", self.environ["SLURM_CONF"]], check=True, env=environ)
+        subprocess.run([*self.under, "slurmctld", "-f", self.environ["SLURM_CONF"]], check=True, env=environ)
         for node in self.nodes:
             self.start_node(node)
         until(lambda: self._idle() == len(self.nodes), "all nodes of the cluster")
@@ -129,7 +138,7 @@ class Slurm:
     def start_node(self, node: str) -> None:
         """Start what runs jobs on a node."""
         words = ["slurmd", "-N", node, "-f", self.environ["SLURM_CONF"]]
-        subprocess.run(words, check=True, env=os.environ | self.environ)
+        subprocess.run([*self.under, *words], check=True, env=os.environ | self.environ)
 
     def kill_node(self, node: str) -> None:
         """Kill what runs jobs on a node. Their processes go on."""
@@ -137,7 +146,7 @@ class Slurm:
 
     def _idle(self) -> int:
         done = subprocess.run(
-            ["sinfo", "-h", "-N", "-p", "main", "-t", "idle", "-o", "%N"],
+            [*self.under, "sinfo", "-h", "-N", "-p", "main", "-t", "idle", "-o", "%N"],
             env=os.environ | self.environ,
             capture_output=True,
             text=True,
@@ -208,13 +217,13 @@ def until(condition: object, what: str, patience_s: float = _PATIENCE_S) -> None
 
 
 @contextmanager
-def cluster(nodes: int = 2, cpus: int = 2) -> Iterator[Slurm]:
+def cluster(nodes: int = 2, cpus: int = 2, under: Sequence[str] = ()) -> Iterator[Slurm]:
     """Make a cluster; skips the test, with the reason, where there cannot be one."""
     if problem := missing():
         pytest.skip(problem)
     folder = Path(tempfile.mkdtemp(prefix="slurm-"))  # sockets have short names
     folder.chmod(0o755)
-    slurm = Slurm(folder, nodes, cpus)
+    slurm = Slurm(folder, nodes, cpus, under)
     try:
         slurm.start()
         yield slurm

@@ -6,22 +6,15 @@ import socket
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Self
 
 import pytest
 import zmq
 from msgspec import structs
 
-from bulletin import __version__
 from bulletin.codes import RefusalCode
-from bulletin.wire import channel, frames, keys, messages as wire
-from bulletin.wire.keys import Keys
-from tests.integration.conftest import PATIENCE_S, Notebook, until
-from tests.integration.nodes import Part, nodes, picture, run
-
-#: What the log of an agent says that may give its slots.
-ACCEPTED = 'event="accepted by the broker"'
-AGENT = ("--device", "cpu", "--slots", "1", "--isolation", "shared", "--Pool.preload=[]")
+from bulletin.wire import frames, keys, messages as wire
+from tests.integration.conftest import Notebook, until
+from tests.integration.nodes import ACCEPTED, AGENT, Part, Peer, add, nodes, picture, pool_file, register, run
 
 
 @pytest.fixture
@@ -43,61 +36,6 @@ def broker(start: Callable[..., Part]) -> Part:
     broker = start("broker", "pool")
     broker.until_said("broker ready")
     return broker
-
-
-def pool_file(broker: Part) -> keys.PoolFile:
-    return keys.read_private(broker.folder / "pool.json", keys.PoolFile)
-
-
-def add(broker: Part, name: str, folder: str, *options: str) -> Path:
-    """Register a node of this host, which reaches the broker at 127.0.0.1; the folder for its agent, with its file."""
-    into = broker.folder.parent / folder
-    into.mkdir(exist_ok=True)
-    address = f"--address={pool_file(broker).agent_address}"
-    out = f"--out={into / 'node.json'}"
-    assert name in run("node", "add", name, "--folder", str(broker.folder), address, out, *options)
-    return into
-
-
-class Peer:
-    """Whoever has the keys, as an agent's link has them."""
-
-    def __init__(self, broker: Part, own: Keys) -> None:
-        files = pool_file(broker)
-        self.context = zmq.Context()
-        self.socket = channel.connect(
-            self.context.socket(zmq.DEALER), files.agent_address, files.keys.public, channel.CONTROL_LIMIT, own
-        )
-        self.unpacker: frames.Unpacker[wire.ToAgent] = frames.Unpacker(wire.ToAgent)
-
-    def says(self, message: wire.Message) -> wire.ToAgent:
-        self.socket.send_multipart(frames.pack(message))
-        assert self.socket.poll(PATIENCE_S * 1000), "the broker does not answer"
-        return self.unpacker.unpack(self.socket.recv_multipart())[0]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.context.destroy(linger=0)
-
-    def close(self) -> None:
-        """End the connection."""
-        self.socket.close()
-
-
-def register(broker: Part, name: str, secret: str = "", process: str = "p", node: str = "") -> wire.Register:
-    """What an agent says of itself, whose door answers."""
-    return wire.Register(
-        protocol=wire.PROTOCOL,
-        version=__version__,
-        secret=secret,
-        agent=name,  # type: ignore[arg-type]
-        node=node or name,
-        address=wire.AgentAddress(address=pool_file(broker).kernel_address, public_key="k"),
-        slots=(wire.SlotOffer(slot="cpu-0", kind="cpu", name="CPU"),),  # type: ignore[arg-type]
-        process=process,
-    )
 
 
 def test_a_node_has_one_file_and_runs_cells_until_it_is_removed(

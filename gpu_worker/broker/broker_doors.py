@@ -1,0 +1,133 @@
+"""Where a broker listens, and by which keys it is known there: those that it has, and those before, until a time."""
+
+import contextlib
+
+import structlog
+import zmq
+import zmq.asyncio
+from msgspec import structs
+
+from bulletin.errors import BadConfig
+from bulletin.wire import channel, keys
+from bulletin.wire.connections import Connections
+from gpu_worker.config import LOCALHOST, PoolSettings
+from gpu_worker.node_registry import time_of_day_ms
+
+
+def open_files(settings: PoolSettings) -> keys.PoolFile:
+    """Read the pool's keys and secrets of last time, or draw and keep new ones; take up keys that were made for now."""
+    keys.make_folder(settings.folder)
+    try:
+        files = keys.read_private(settings.pool_file, keys.PoolFile)
+    except FileNotFoundError:
+        files = keys.PoolFile(
+            keys=keys.make_keys(),
+            agent_secret=keys.make_secret(),
+            token=keys.make_secret(),
+            kernel_address="",
+            agent_address="",
+        )
+        keys.write_private(settings.pool_file, files)
+        return files
+    if files.next is not None:  # the file has them as its own once it has where the broker is with them
+        files = _take_up(files, files.next)
+        _require_other_ports(files, settings)
+    return files
+
+
+def _take_up(files: keys.PoolFile, new: keys.NextKeys) -> keys.PoolFile:
+    """Let the broker have its new keys. Where the old ones are accepted, it has other addresses with the new ones."""
+    if new.accepts_old_until_ms <= time_of_day_ms():
+        return structs.replace(files, keys=new.keys, next=None, earlier=None)
+    earlier = keys.EarlierBroker(
+        keys=files.keys,
+        kernel_address=files.kernel_address,
+        agent_address=files.agent_address,
+        until_ms=new.accepts_old_until_ms,
+    )
+    return structs.replace(files, keys=new.keys, next=None, earlier=earlier, kernel_address="", agent_address="")
+
+
+def _require_other_ports(files: keys.PoolFile, settings: PoolSettings) -> None:
+    """Check that the ports of the old keys are free for them. Raises BadConfig."""
+    if files.earlier is None:
+        return
+    old = {port_of(files.earlier.kernel_address), port_of(files.earlier.agent_address)}
+    wanted = {"Pool.kernel_port": settings.kernel_port, "Pool.agent_port": settings.agent_port}
+    if taken := [f"{name} = {port}" for name, port in wanted.items() if port in old]:
+        raise BadConfig(
+            f"The broker has new keys (bulletin keys rotate), and listens with its old ones where it did, until their "
+            f"time is over. With the new ones it takes other ports: change {' and '.join(taken)}. If nobody is to come "
+            "with the old ones any more: bulletin keys rotate --accept-old=0"
+        )
+
+
+def port_of(address: str) -> int:
+    """Return the port of an address that something is bound to."""
+    return int(address.rpartition(":")[2])
+
+
+class BrokerDoors:
+    """The addresses at which kernels and agents find a broker."""
+
+    def __init__(
+        self,
+        settings: PoolSettings,
+        sockets: tuple[zmq.asyncio.Socket, zmq.asyncio.Socket],
+        connections: tuple[Connections, Connections],
+    ) -> None:
+        """Take what kernels and agents come to, in this order, with the present keys; neither is bound yet."""
+        self._settings, self._sockets, self._connections = settings, sockets, connections
+        self._log = structlog.get_logger("broker")
+
+    def open(self, files: keys.PoolFile) -> keys.PoolFile:
+        """Bind the addresses of last time, so that all find the way back, else free ones. Raises BadConfig.
+
+        Returns what to keep of where that is.
+        """
+        if files.earlier is not None:
+            self._open_earlier(files.earlier, files.keys)
+        kernel = self._bind(self._sockets[0], files.kernel_address, self._settings.kernel_port)
+        agent = self._bind(self._sockets[1], files.agent_address, self._settings.agent_port)
+        return structs.replace(files, kernel_address=kernel, agent_address=agent)
+
+    def close_earlier(self, files: keys.PoolFile) -> keys.PoolFile:
+        """Cut off who comes with the old keys, where their time is over; return what to keep."""
+        earlier = files.earlier
+        if earlier is None or earlier.until_ms > time_of_day_ms():
+            return files
+        for socket, address, connections in self._earlier_doors(earlier):
+            with contextlib.suppress(zmq.ZMQError):  # it was another program's when this broker began
+                socket.unbind(address)
+            connections.end_earlier_port(port_of(address))
+        self._log.info("the broker's old keys are accepted no more", kernels=earlier.kernel_address)
+        return structs.replace(files, earlier=None)
+
+    def _open_earlier(self, earlier: keys.EarlierBroker, present: keys.Keys) -> None:
+        for socket, address, connections in self._earlier_doors(earlier):
+            channel.set_keys(socket, earlier.keys)
+            try:
+                channel.bind(socket, address)
+                connections.add_earlier_port(port_of(address))
+            except zmq.ZMQError as error:
+                self._log.warning("nobody can come with the broker's old keys", address=address, problem=str(error))
+            channel.set_keys(socket, present)
+
+    def _earlier_doors(self, earlier: keys.EarlierBroker) -> list[tuple[zmq.asyncio.Socket, str, Connections]]:
+        addresses = earlier.kernel_address, earlier.agent_address
+        return list(zip(self._sockets, addresses, self._connections, strict=True))
+
+    def _bind(self, socket: zmq.asyncio.Socket, kept: str, port: int) -> str:
+        host = self._settings.host or LOCALHOST
+        wanted = f"tcp://{host}:{port}"
+        if kept.startswith(f"tcp://{host}:") and port in (0, port_of(kept)):
+            try:
+                return channel.bind(socket, kept)
+            except zmq.ZMQError:
+                self._log.warning("the port of last time is taken, another is used", address=kept)
+        try:
+            return channel.bind(socket, wanted)
+        except zmq.ZMQError as error:
+            raise BadConfig(
+                f"The pool cannot listen on {wanted}: {error.strerror}. Choose another Pool.host or port."
+            ) from None
