@@ -86,7 +86,7 @@ class BrokerCommand(Command):
     def start(self) -> None:
         """Run the broker."""
         from gpu_worker.broker.app import Broker, open_files
-        from gpu_worker.broker.identity import Hub
+        from gpu_worker.broker.hub_api import Hub
         from gpu_worker.broker.ledger import Ledger
 
         settings = self.settings()
