@@ -38,6 +38,7 @@ from gpu_worker.broker.journal_file import JournalFile
 from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.leaving_nodes import LeavingNodes
 from gpu_worker.broker.ledger import Ledger
+from gpu_worker.broker.ledger_notes import LedgerNotes
 from gpu_worker.broker.listener import Listener
 from gpu_worker.broker.metering import Metering
 from gpu_worker.broker.outdated_places import OutdatedPlaces
@@ -183,8 +184,16 @@ class Broker:
             settings.database, self.agents, self.now_ms, lambda: environment_of(dict(os.environ))
         )
         quotas = QuotaEditing(self.shell, self._follower, self._previews, self.now_ms)
+        self._notes = LedgerNotes(ledger, settings.folder / "late_notes.jsonl")
         self._console = ConsoleRequests(
-            self.shell, self.agents, ledger, self.now_ms, self.metrics.text, quotas.answer, self._groups.learn
+            self.shell,
+            self.agents,
+            ledger,
+            self._notes,
+            self.now_ms,
+            self.metrics.text,
+            quotas.answer,
+            self._groups.learn,
         )
         asking = self.shell, self.agents, ledger, self.now_ms, self._console.answer
         self._pages = PageAnswers(*asking, started_ms=self.started_ms, serves_hub=self._serves_hub)
@@ -254,6 +263,7 @@ class Broker:
             asyncio.create_task(self._tick()),
             asyncio.create_task(self._follower.run(self.shell)),
             asyncio.create_task(self._groups.run()),
+            asyncio.create_task(self._notes.run()),
             *(asyncio.create_task(one.run()) for one in self._connections),
         ]
         try:
@@ -377,20 +387,3 @@ class Broker:
             if 0 < self.settings.idle_exit_ms < self.now_ms() - self.kernels.active_ms:
                 self._log.info("nobody has used the pool for a while; it ends")
                 return
-
-
-def open_files(settings: PoolSettings) -> keys.PoolFile:
-    """Read the pool's keys and secrets of last time, or draw and keep new ones."""
-    keys.make_folder(settings.folder)
-    try:
-        return keys.read_private(settings.pool_file, keys.PoolFile)
-    except FileNotFoundError:
-        files = keys.PoolFile(
-            keys=keys.make_keys(),
-            agent_secret=keys.make_secret(),
-            token=keys.make_secret(),
-            kernel_address="",
-            agent_address="",
-        )
-        keys.write_private(settings.pool_file, files)
-        return files
