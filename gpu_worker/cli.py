@@ -119,6 +119,7 @@ class AgentCommand(Command):
 
     def start(self) -> None:
         """Run the agent."""
+        from gpu_worker.agent import job_folders
         from gpu_worker.agent.membership import read_membership
         from gpu_worker.agent.node_agent import Agent, make_process_mark
         from gpu_worker.agent.node_protections import find_protections
@@ -151,10 +152,14 @@ class AgentCommand(Command):
             await agent.run()
             return 128 + signal.SIGTERM  # it was told to end: what keeps it alive starts it again
 
-        try:
+        if not (self.remove_folder and membership.node):
             self.status = self.serve(run)
-        finally:
-            if self.remove_folder and membership.node:
+            return
+        with job_folders.hold(settings.folder):
+            job_folders.remove_left(settings.folder)
+            try:
+                self.status = self.serve(run)
+            finally:
                 shutil.rmtree(settings.folder, ignore_errors=True)
 
 
