@@ -86,7 +86,7 @@ class BrokerCommand(Command):
     def start(self) -> None:
         """Run the broker."""
         from gpu_worker.broker.app import Broker
-        from gpu_worker.broker.hub_api import Hub
+        from gpu_worker.broker.hub_answers import Hub
         from gpu_worker.broker.ledger import Ledger
         from gpu_worker.broker.pool_files import open_files
 

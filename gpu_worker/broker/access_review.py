@@ -20,7 +20,7 @@ from bulletin.codes import RefusalCode
 from bulletin.errors import NotAllowed
 from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, UserName
 from bulletin.kept_time import is_kept
-from gpu_worker.broker.hub_api import HubAway, HubSilent
+from gpu_worker.broker.hub_answers import HubAway, HubSilent
 from gpu_worker.broker.identity import Identity, Person, TokenUnknown, UserUnknown
 from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.known_ids import why_reserved

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import structlog
 
 from gpu_worker.broker.allowance_book import AllowanceBook
-from gpu_worker.broker.hub_api import HubAway, HubSilent
+from gpu_worker.broker.hub_answers import HubAway, HubSilent
 from gpu_worker.broker.identity import Identity, UserUnknown
 
 _EVERY_S = 60.0

@@ -31,7 +31,7 @@ from gpu_worker.broker.console_requests import ConsoleRequests
 from gpu_worker.broker.credit_book import CreditBook
 from gpu_worker.broker.gates import AgentGate, Gate, KernelGate
 from gpu_worker.broker.group_projects import GroupProjects
-from gpu_worker.broker.hub_api import Hub
+from gpu_worker.broker.hub_answers import Hub
 from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.joins import Joins
 from gpu_worker.broker.journal_file import JournalFile

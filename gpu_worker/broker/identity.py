@@ -19,7 +19,7 @@ from bulletin.errors import NotAllowed
 from bulletin.hub_scopes import READ_USERS_SCOPE, SERVICE, led_projects, may_be_named_lead, may_manage
 from bulletin.ids import ProjectId, UserName
 from bulletin.units import HOUR_MS
-from gpu_worker.broker.hub_api import AWAY, Hub, HubAway, HubSilent, ask_of_group, ask_of_token, ask_of_user
+from gpu_worker.broker.hub_answers import AWAY, Hub, HubAway, HubSilent, ask_of_group, ask_of_token, ask_of_user
 from gpu_worker.broker.seen_groups import readable
 from gpu_worker.scheduler.policy.projects import DEFAULT_PROJECT
 

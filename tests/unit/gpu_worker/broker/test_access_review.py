@@ -12,7 +12,7 @@ from bulletin.ids import CellId, KernelId, LeaseId, RequestId
 from bulletin.kept_time import make_kept_cell
 from bulletin.wire import messages as wire
 from gpu_worker.broker.access_review import AccessReview
-from gpu_worker.broker.hub_api import Hub
+from gpu_worker.broker.hub_answers import Hub
 from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.scheduler import events
 from tests.unit.gpu_worker.broker.broker_parts import ANN, EVE, TOKEN, BrokerParts

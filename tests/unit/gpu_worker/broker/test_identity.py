@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from bulletin.errors import NotAllowed
-from gpu_worker.broker.hub_api import Hub, HubAway, HubSilent
+from gpu_worker.broker.hub_answers import Hub, HubAway, HubSilent
 from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.scheduler.policy.projects import DEFAULT_PROJECT
 from tests.unit.gpu_worker.broker.fake_hub import SCOPE, FakeHub

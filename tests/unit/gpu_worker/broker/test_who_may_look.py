@@ -10,7 +10,7 @@ from bulletin.codes import RefusalCode
 from bulletin.ids import KernelId
 from bulletin.wire import messages as wire
 from gpu_worker.broker import picture
-from gpu_worker.broker.hub_api import Hub
+from gpu_worker.broker.hub_answers import Hub
 from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.joins import Joins
 from gpu_worker.broker.kernels import Kernels
