@@ -62,7 +62,7 @@ class BrokerCommand(Command):
         """Run the broker."""
         from gpu_worker.broker.app import Broker
         from gpu_worker.broker.broker_doors import open_files
-        from gpu_worker.broker.identity import Hub
+        from gpu_worker.broker.hub_answers import Hub
         from gpu_worker.broker.ledger import Ledger
 
         settings = self.settings()
@@ -94,6 +94,7 @@ class AgentCommand(Command):
 
     def start(self) -> None:
         """Run the agent."""
+        from gpu_worker.agent import job_folders
         from gpu_worker.agent.membership import read_membership
         from gpu_worker.agent.node_agent import Agent, make_process_mark
         from gpu_worker.agent.node_protections import find_protections
@@ -126,8 +127,12 @@ class AgentCommand(Command):
             await agent.run()
             return 128 + signal.SIGTERM  # it was told to end: what keeps it alive starts it again
 
-        try:
+        if not (self.remove_folder and membership.node):
             self.status = self.serve(run)
-        finally:
-            if self.remove_folder and membership.node:
+            return
+        with job_folders.hold(settings.folder):
+            job_folders.remove_left(settings.folder)
+            try:
+                self.status = self.serve(run)
+            finally:
                 shutil.rmtree(settings.folder, ignore_errors=True)

@@ -25,6 +25,7 @@ from bulletin_magic.connection.stop_schedule import StopSchedule
 #: Outputs are acknowledged after so many, or after so long.
 ACKNOWLEDGE_COUNT, ACKNOWLEDGE_MS = 64, 100
 NEVER_RAN = "The cell was stopped before it ran."
+MAY_HAVE_BEGUN = "It was sent there and may have begun: its node did not say."
 
 #: What an agent says about one cell.
 CellMessage = say.Chunk | say.Took | say.Output | say.Asked | say.Ended
@@ -53,6 +54,8 @@ class CellRun:
         self._lease: LeaseInfo | None = None
         #: The agent is known to have taken the Run in.
         self.is_taken = False
+        #: One of its leases was lost when it had all of the cell, or was reclaimed.
+        self.may_have_begun = False
         self._sender: Sender | None = None
         #: Chunks that were sent and not yet taken in.
         self._outstanding = 0
@@ -150,6 +153,7 @@ class CellRun:
     def restart(self) -> None:
         """Go back to the queue after the cell has run: its outputs are counted from 1 again, and it waits on."""
         self.reclaims += 1
+        self.may_have_begun = True
         self.last_seq = self._acknowledged_seq = 0
         self._acknowledge_due_ms = None
         self._is_asking, self._question = False, 0

@@ -25,7 +25,7 @@ from bulletin.wire.messages.allowance_requests import AllowanceReport
 from bulletin_magic.connection.agent_side import AgentSide
 from bulletin_magic.connection.broker_side import BrokerNews, BrokerSide
 from bulletin_magic.connection.cell_phase import CellPhase
-from bulletin_magic.connection.cell_run import NEVER_RAN, CellMessage, CellRun
+from bulletin_magic.connection.cell_run import MAY_HAVE_BEGUN, NEVER_RAN, CellMessage, CellRun
 from bulletin_magic.connection.deliveries import (
     AllowancesTold,
     CellList,
@@ -320,6 +320,7 @@ class SessionClient:
         if run is None:
             return
         if run.phase is CellPhase.ATTACHING or not (run.is_taken or is_cell_lost):
+            run.may_have_begun |= run.phase is CellPhase.RUNNING
             self._requeue(run, sentence)
         elif outcome is CellOutcome.RECLAIMED and run.submitted.joins is None:
             self._restart(run, sentence)
@@ -328,9 +329,9 @@ class SessionClient:
 
     def _requeue(self, run: CellRun, sentence: str) -> None:
         if run.tries - run.reclaims == TRIES:  # leases come to nothing again and again
-            self._fail(CannotStart(sentence))
+            self._fail(CellLost(f"{sentence} {MAY_HAVE_BEGUN}") if run.may_have_begun else CannotStart(sentence))
         elif run.is_stopping:
-            self._fail(CellStopped(NEVER_RAN))
+            self._fail(CellStopped(f"{sentence} {MAY_HAVE_BEGUN}" if run.may_have_begun else NEVER_RAN))
         else:
             self._broker.withdraw()
             run.requeue()

@@ -20,7 +20,8 @@ from bulletin.codes import RefusalCode
 from bulletin.errors import NotAllowed
 from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, UserName
 from bulletin.kept_time import is_kept
-from gpu_worker.broker.identity import HubAway, HubSilent, Identity, Person, TokenUnknown, UserUnknown
+from gpu_worker.broker.hub_answers import HubAway, HubSilent
+from gpu_worker.broker.identity import Identity, Person, TokenUnknown, UserUnknown
 from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.known_ids import why_reserved
 from gpu_worker.broker.scheduler_shell import SchedulerShell
@@ -174,8 +175,10 @@ class AccessReview:
     def _why_not(self, person: Person | None, project: ProjectId) -> str:
         """Say why a project may not go on to pay; empty where it may.
 
-        Who has come into a group since has lost nothing by that. A reservation that is called as the group may be new.
+        Who has come into a group since has lost nothing by that, nor has who the hub does not show the groups of. A
+        reservation that is called as the group may be new.
         """
-        if person is not None and project != DEFAULT_PROJECT and not person.may_charge(project):
+        is_told = person is not None and person.shows_groups
+        if person is not None and is_told and project != DEFAULT_PROJECT and not person.may_charge(project):
             return person.refuse_project(project)
         return why_reserved(self._shell.scheduler.state, project)

@@ -11,8 +11,7 @@ from bulletin.wire import console
 from gpu_worker.broker import known_ids
 from gpu_worker.broker.identity import Person
 from gpu_worker.broker.known_ids import CannotTell
-from gpu_worker.broker.ledger import Ledger
-from gpu_worker.broker.ledger_notes import keep, printable
+from gpu_worker.broker.ledger_notes import LedgerNotes, printable
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.scheduler import events
 from gpu_worker.scheduler.interventions import most_more_ms
@@ -39,8 +38,8 @@ class HandNote(msgspec.Struct, frozen=True):
 class AdminRequests:
     """Changes requests and cells. Admins, and leads in their projects, may; others hold and release their own."""
 
-    def __init__(self, shell: SchedulerShell, ledger: Ledger) -> None:
-        self._shell, self._ledger = shell, ledger
+    def __init__(self, shell: SchedulerShell, notes: LedgerNotes) -> None:
+        self._shell, self._notes = shell, notes
         self._state = shell.scheduler.state
         self._log = structlog.get_logger("broker")
 
@@ -180,7 +179,7 @@ class AdminRequests:
         if isinstance(one, Request):
             self._shell.teller.tell_anew(one.id)
         if is_noted:
-            await keep(self._ledger, BY_HAND, note)
+            await self._notes.keep(BY_HAND, note)
         return console.ChangedByHand(
             lease=note.lease,
             user=one.user,

@@ -23,6 +23,7 @@ from gpu_worker.broker.joins import Joins
 from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.leaving_nodes import LeavingNodes
 from gpu_worker.broker.ledger_notes import printable
+from gpu_worker.broker.node_claims import find_excess, is_possible, limit_measures
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.unreachable_nodes import UnreachableNodes
 from gpu_worker.scheduler import events
@@ -33,6 +34,7 @@ _SILENCE_MS = 10_000
 _ANSWERS_MS = 3_000
 #: So often the door of a node is tried that a notebook did not reach.
 _DOOR_S = 5.0
+_TOLD_TO_ADMINS = (RefusalCode.UNREACHABLE, RefusalCode.VERSION_MISMATCH, RefusalCode.OVER_LIMIT)
 Send = Callable[[bytes, wire.Message], Awaitable[None]]
 
 
@@ -109,7 +111,8 @@ class Agents:
         # Of a connection that has ended since nobody knows the key but who kept it: what it said comes all the same.
         key = self._admission.key_of(route) if isinstance(message, wire.Register) or agent is None else agent.key
         now_ms = self._now_ms()
-        message = limit_claims(message, longest_ms(now_ms, self._admission.since_ms(key, now_ms)))
+        most_ms = longest_ms(now_ms, self._admission.since_ms(key, now_ms))
+        message = limit_measures(limit_claims(message, most_ms))
         if isinstance(message, wire.Register):
             await self._register(route, message)
             return
@@ -136,11 +139,11 @@ class Agents:
                 if active is not None and message.label is not None:
                     active.label = printable(message.label)
                 running_ms = message.running_ms + agent.clock.ago_ms(message.clock_ms, agent.heard_ms)
-                await self.shell.step(events.CellStarted(message.lease, message.cell, running_ms))
+                await self.shell.step(events.CellStarted(message.lease, message.cell, min(running_ms, most_ms)))
             case wire.CellDone():
                 recorded = partial(self._send, route, wire.Recorded(cell=message.cell, lease=message.lease))
                 ago_ms = max(0, message.ended_ago_ms) + agent.clock.ago_ms(message.clock_ms, agent.heard_ms)
-                await self.shell.record_cell(message, agent.message, ago_ms, recorded)
+                await self.shell.record_cell(message, agent.message, min(ago_ms, most_ms), recorded)
             case wire.PauseDeclined():
                 await self.shell.step(events.PauseDeclined(message.lease))
             case wire.LeaseOver():
@@ -319,7 +322,7 @@ class Agents:
     async def _refuse(self, route: bytes, message: wire.Register, code: RefusalCode, problem: str) -> None:
         self.refused += 1
         self._log.warning("agent refused", node=message.node[:100], problem=problem)
-        if code in (RefusalCode.UNREACHABLE, RefusalCode.VERSION_MISMATCH) and self._admission.is_node(route):
+        if code in _TOLD_TO_ADMINS and self._admission.is_node(route):
             self._absent.note_problem(message.node, problem)
         await self._send(route, wire.Refusal(code=code, sentence=problem))
 
@@ -363,6 +366,8 @@ class Agents:
             return RefusalCode.VERSION_MISMATCH, str(VersionMismatch(message.protocol, wire.PROTOCOL, "the agent"))
         if problem := self._admission.find_problem(route, message):
             return RefusalCode.NOT_ALLOWED, problem
+        if excess := find_excess(message):
+            return RefusalCode.OVER_LIMIT, f"What the node {message.node[:63]!r} says of itself cannot be: {excess}."
         earlier = self.known.get(message.agent)
         if earlier is None or earlier.route == route or earlier.message.process in ("", message.process):
             return RefusalCode.NOT_ALLOWED, ""
@@ -377,10 +382,12 @@ class Agents:
         return RefusalCode.NOT_ALLOWED, ""
 
     def _own(self, agent: AgentId, held: Iterable[wire.HeldLease]) -> Iterator[wire.HeldLease]:
-        """Leave out the leases that are known to be another agent's."""
+        """Leave out the leases that are known to be another agent's, or cannot be."""
         for one in held:
             active = self.shell.active_leases.get(one.lease)
-            if active is None or active.agent == agent:
+            if not is_possible(one):
+                self._log.warning("an agent says that it has a lease that cannot be", agent=agent, lease=one.lease[:63])
+            elif active is None or active.agent == agent:
                 yield one
             else:
                 self._log.warning("an agent says that it has a lease that is another's", agent=agent, lease=one.lease)

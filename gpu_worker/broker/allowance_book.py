@@ -42,7 +42,7 @@ from gpu_worker.broker.decision_news import DecisionNews
 from gpu_worker.broker.identity import Person
 from gpu_worker.broker.known_ids import CannotTell, why_no_payer
 from gpu_worker.broker.ledger import Ledger
-from gpu_worker.broker.ledger_notes import keep, printable
+from gpu_worker.broker.ledger_notes import LedgerNotes, printable
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.scheduler import events
 from gpu_worker.scheduler.policy.allowances import Allowance
@@ -66,11 +66,16 @@ class AllowanceBook:
     """What was asked for. Who asks sees their own; leads see and decide what is asked in their projects, admins all."""
 
     def __init__(
-        self, shell: SchedulerShell, ledger: Ledger, now_ms: Callable[[], int], slot_word: Callable[[], str]
+        self,
+        shell: SchedulerShell,
+        ledger: Ledger,
+        kept: LedgerNotes,
+        now_ms: Callable[[], int],
+        slot_word: Callable[[], str],
     ) -> None:
-        self._shell, self._ledger, self._now_ms, self._slot_word = shell, ledger, now_ms, slot_word
+        self._shell, self._ledger, self._kept, self._now_ms, self._slot_word = shell, ledger, kept, now_ms, slot_word
         self._notes: dict[str, AllowanceNote] = {}  #: those that are open, in force or recent
-        self.news = DecisionNews(ledger, slot_word)  #: what its user is yet to be told in a notebook
+        self.news = DecisionNews(ledger, kept, slot_word)  #: what its user is yet to be told in a notebook
         self._log = structlog.get_logger("broker")
 
     async def recall(self) -> None:
@@ -280,7 +285,7 @@ class AllowanceBook:
             "allowance", id=note.id, state=note.state, user=note.user, project=note.project, by=note.by, why=note.why
         )
         await self._put_in_force(note)
-        await keep(self._ledger, ASKED, note)
+        await self._kept.keep(ASKED, note)
         await self.news.note(note)
         self._shell.teller.note_news()
 

@@ -9,7 +9,8 @@ from collections.abc import Callable
 import structlog
 
 from gpu_worker.broker.allowance_book import AllowanceBook
-from gpu_worker.broker.identity import HubAway, HubSilent, Identity, UserUnknown
+from gpu_worker.broker.hub_answers import HubAway, HubSilent
+from gpu_worker.broker.identity import Identity, UserUnknown
 
 _EVERY_S = 60.0
 

@@ -19,7 +19,7 @@ from gpu_worker.broker.announcement_note import AnnouncementNote
 from gpu_worker.broker.identity import Person
 from gpu_worker.broker.known_ids import CannotTell, check_admin
 from gpu_worker.broker.ledger import Ledger
-from gpu_worker.broker.ledger_notes import keep, printable
+from gpu_worker.broker.ledger_notes import LedgerNotes, printable
 from gpu_worker.broker.queue_teller import QueueTeller
 
 ANNOUNCED = "announced"  # as the ledger calls it
@@ -30,9 +30,9 @@ _LONGEST_MS = 31 * DAY_MS
 class AnnouncementBoard:
     """The one thing that is announced: a new one takes the place of the last."""
 
-    def __init__(self, teller: QueueTeller, ledger: Ledger, now_ms: Callable[[], int]) -> None:
+    def __init__(self, teller: QueueTeller, ledger: Ledger, notes: LedgerNotes, now_ms: Callable[[], int]) -> None:
         """Take who tells those that wait."""
-        self._teller, self._ledger, self._now_ms = teller, ledger, now_ms
+        self._teller, self._ledger, self._notes, self._now_ms = teller, ledger, notes, now_ms
         self._log = structlog.get_logger("broker")
 
     async def recall(self) -> None:
@@ -67,7 +67,7 @@ class AnnouncementBoard:
         self._log.info("announced", sentence=sentence, until_ms=until_ms, by=note.by)
         self._teller.announcement = note
         self._teller.note_news()
-        await keep(self._ledger, ANNOUNCED, note)
+        await self._notes.keep(ANNOUNCED, note)
 
 
 def find_announcement(teller: QueueTeller, now_ms: int) -> Announcement | None:

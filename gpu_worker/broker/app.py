@@ -31,12 +31,14 @@ from gpu_worker.broker.console_requests import ConsoleRequests
 from gpu_worker.broker.credit_book import CreditBook
 from gpu_worker.broker.gates import AgentGate, Gate, KernelGate
 from gpu_worker.broker.group_projects import GroupProjects
-from gpu_worker.broker.identity import Hub, Identity, Person
+from gpu_worker.broker.hub_answers import Hub
+from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.joins import Joins
 from gpu_worker.broker.journal_file import JournalFile
 from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.leaving_nodes import LeavingNodes
 from gpu_worker.broker.ledger import Ledger
+from gpu_worker.broker.ledger_notes import LedgerNotes
 from gpu_worker.broker.listener import Listener
 from gpu_worker.broker.metering import Metering
 from gpu_worker.broker.node_notes import NodeNotes
@@ -184,8 +186,16 @@ class Broker:
             settings.database, self.agents, self.now_ms, lambda: environment_of(dict(os.environ))
         )
         quotas = QuotaEditing(self.shell, self._follower, self._previews, self.now_ms)
+        self._notes = LedgerNotes(ledger, settings.folder / "late_notes.jsonl")
         self._console = ConsoleRequests(
-            self.shell, self.agents, ledger, self.now_ms, self.metrics.text, quotas.answer, self._groups.learn
+            self.shell,
+            self.agents,
+            ledger,
+            self._notes,
+            self.now_ms,
+            self.metrics.text,
+            quotas.answer,
+            self._groups.learn,
         )
         asking = self.shell, self.agents, ledger, self.now_ms, self._console.answer
         self._pages = PageAnswers(*asking, self._console.drains.why, self.started_ms, serves_hub=self._serves_hub)
@@ -257,6 +267,7 @@ class Broker:
             asyncio.create_task(self._tick()),
             asyncio.create_task(self._follower.run(self.shell)),
             asyncio.create_task(self._groups.run()),
+            asyncio.create_task(self._notes.run()),
             *(asyncio.create_task(one.run()) for one in self._connections),
         ]
         try:

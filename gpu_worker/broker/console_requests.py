@@ -33,6 +33,7 @@ from gpu_worker.broker.engine_reports import EngineReports
 from gpu_worker.broker.identity import SOMEONE, Person
 from gpu_worker.broker.known_ids import CannotTell
 from gpu_worker.broker.ledger import Ledger
+from gpu_worker.broker.ledger_notes import LedgerNotes
 from gpu_worker.broker.node_drains import NodeDrains
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.user_boosts import UserBoosts
@@ -63,6 +64,7 @@ class ConsoleRequests:
         shell: SchedulerShell,
         agents: Agents,
         ledger: Ledger,
+        notes: LedgerNotes,
         now_ms: Callable[[], int],
         metrics: Callable[[], str] = str,
         quotas: AnswerQuotas = _without_quota_file,
@@ -72,19 +74,20 @@ class ConsoleRequests:
 
         `learn` is told of each group that somebody asks for, and says why it may not pay.
         """
-        self._quotas, self._learn = quotas, learn
+        self._quotas, self._learn, self._notes = quotas, learn, notes
         self._metrics = metrics
         self._shell, self._agents, self._ledger, self._now_ms = shell, agents, ledger, now_ms
         self._state = shell.scheduler.state
-        self.drains = NodeDrains(shell, agents, ledger, now_ms)
-        self._by_hand, self._boosts = AdminRequests(shell, ledger), UserBoosts(shell, ledger, now_ms)
-        self._announcements = AnnouncementBoard(shell.teller, ledger, now_ms)
+        self.drains = NodeDrains(shell, agents, ledger, notes, now_ms)
+        self._by_hand, self._boosts = AdminRequests(shell, notes), UserBoosts(shell, ledger, notes, now_ms)
+        self._announcements = AnnouncementBoard(shell.teller, ledger, notes, now_ms)
         self._engine = EngineReports(shell, agents, now_ms)
-        self.allowances = AllowanceBook(shell, ledger, now_ms, lambda: agents.slot_word)
+        self.allowances = AllowanceBook(shell, ledger, notes, now_ms, lambda: agents.slot_word)
         self._log = structlog.get_logger("broker")
 
     async def recall(self) -> None:
         """Drain what was drained before this broker was started, boost who was boosted, allow what was granted."""
+        await self._notes.hand_on()
         await self._boosts.recall()
         await self.allowances.recall()
         await self._announcements.recall()

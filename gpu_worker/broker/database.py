@@ -10,7 +10,14 @@ from typing import Any, Self
 
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModuleError, OperationalError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    InterfaceError,
+    NoSuchModuleError,
+    OperationalError,
+    TimeoutError as NoConnection,
+)
 
 from bulletin.errors import BadConfig, LedgerAway
 
@@ -18,10 +25,25 @@ _BUSY_MS = 10_000
 _READS = "ledger_reads"
 #: How long a server may take to accept a connection, and to acknowledge what it was sent, in libpq's units.
 _PATIENCE = {"connect_timeout": 5, "tcp_user_timeout": 10_000, "keepalives_idle": 10, "keepalives_interval": 5}
-#: What PostgreSQL answers while it starts, stops, or has no room: it may answer otherwise soon.
-_PASSING = ("57P01", "57P02", "57P03", "53300", "53400")
+#: What PostgreSQL answers while it is lost, starts, stops, has no room, or waits for a lock or a disk: it may not soon.
+_PASSING = ("08", "53", "57", "58", "25P03", "25P04", "40001", "40P01", "55P03")
+#: What it says of a ledger that was open and is a standby now, or that somebody has taken away, or the right to it.
+_TAKEN = ("25006", "28", "3D000", "3F000", "42501", "42P01")
 #: What SQLite answers while there is no room on its disk, that cannot be written or read, or somebody else writes.
 _FILE_PASSING = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY)
+#: And what it says of a file that was in order: somebody has taken it away, or the right to it, or has spoilt it.
+_FILE_TAKEN = (
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_AUTH,
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PROTOCOL,
+    sqlite3.SQLITE_SCHEMA,
+)
 #: What PostgreSQL says to those who will never get in as they are.
 _TURNED_DOWN = (
     "authentication failed",
@@ -92,8 +114,9 @@ class Database:
         Raises
         ------
         LedgerAway
-            If the server does not answer, or the file's disk is full. Where it went away while it committed, it may
-            have happened all the same.
+            If the server does not answer, or has no room, or somebody has taken the ledger away; or the file's disk
+            is full, or the file cannot be used any more; or all connections are in use. Where it went away while it
+            committed, it may have happened all the same.
         """
         with self._in_words(), self._engine.begin() as connection:
             yield connection
@@ -115,10 +138,11 @@ class Database:
     def _in_words(self) -> Iterator[None]:
         try:
             yield
+        except NoConnection as error:
+            raise LedgerAway(self._shown, "all of the pool's connections to it are in use") from error
         except DBAPIError as error:
-            is_final = not self._is_open and _is_turned_down(error)  # later, something has gone that may come back
             is_file = isinstance(error.orig, sqlite3.Error)
-            if _is_out_of_order(error) if is_file else _is_away(error) and not is_final:
+            if _is_out_of_order(error, was_open=self._is_open) if is_file else _is_away(error, was_open=self._is_open):
                 raise LedgerAway(self._shown, _words(error)) from error
             raise
 
@@ -139,18 +163,25 @@ def _without_secrets(url: URL) -> str:
     return url.update_query_dict(hidden).render_as_string(hide_password=True)
 
 
-def _is_away(error: DBAPIError) -> bool:
-    """Tell whether PostgreSQL may soon answer the same otherwise: it was lost, not reached, or not ready."""
+def _is_away(error: DBAPIError, *, was_open: bool) -> bool:
+    """Tell whether PostgreSQL may soon answer the same otherwise: it was lost, not reached, or not ready.
+
+    Of a ledger that was open, something has gone that may come back; at the start it is a setting that is wrong.
+    """
     state = getattr(error.orig, "sqlstate", None)
     if state is not None:
-        return state in _PASSING or state.startswith("08")
-    return error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
+        return state.startswith(_PASSING) or (was_open and state.startswith(_TAKEN))
+    is_lost = error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
+    return is_lost and (was_open or not _is_turned_down(error))
 
 
-def _is_out_of_order(error: DBAPIError) -> bool:
+def _is_out_of_order(error: DBAPIError, *, was_open: bool) -> bool:
     """Tell whether a file may soon be read and written again: its disk is full or fails, or somebody else has it."""
     code = getattr(error.orig, "sqlite_errorcode", None)
-    return code is not None and code & 0xFF in _FILE_PASSING  # without what SQLite adds to the code
+    if code is None:
+        return False
+    known = _FILE_PASSING + _FILE_TAKEN if was_open else _FILE_PASSING
+    return code & 0xFF in known  # without what SQLite adds to the code
 
 
 def _is_turned_down(error: DBAPIError) -> bool:

@@ -16,7 +16,7 @@ from bulletin.units import DAY_MS, show_duration
 from bulletin.wire.messages.own_cells import OwnDecision
 from gpu_worker.broker.allowance_note import AllowanceNote
 from gpu_worker.broker.ledger import Ledger
-from gpu_worker.broker.ledger_notes import keep
+from gpu_worker.broker.ledger_notes import LedgerNotes
 
 TOLD = "allowance-told"  # as the ledger calls it
 #: Of a user so many requests are known, and so many decisions are listed, of the last day.
@@ -36,8 +36,8 @@ async def _is_told_to_nobody(_user: UserName, _news: tuple[str, ...]) -> None:
 class DecisionNews:
     """The decisions that are yet to be told: one of each request at most, the last."""
 
-    def __init__(self, ledger: Ledger, slot_word: Callable[[], str]) -> None:
-        self._ledger, self._slot_word = ledger, slot_word
+    def __init__(self, ledger: Ledger, kept: LedgerNotes, slot_word: Callable[[], str]) -> None:
+        self._ledger, self._kept, self._slot_word = ledger, kept, slot_word
         #: Says something in all notebooks of a user that are connected; set by the broker.
         self.tell_all: Callable[[UserName, tuple[str, ...]], Awaitable[None]] = _is_told_to_nobody
         self._latest: dict[UserName, dict[str, AllowanceNote]] = {}  #: what became last of each, the latest last
@@ -92,7 +92,7 @@ class DecisionNews:
         """Write down what was told, for a broker that is started again."""
         told, self._told = self._told, []
         for name in told:
-            await keep(self._ledger, TOLD, ToldNote(name))
+            await self._kept.keep(TOLD, ToldNote(name))
 
     def _sentence(self, note: AllowanceNote) -> str:
         decision = describe_decision(note, self._slot_word())

@@ -10,7 +10,8 @@ import structlog
 from bulletin.errors import NotAllowed
 from bulletin.hub_scopes import READ_GROUPS_SCOPE
 from bulletin.ids import ProjectId, UserName
-from gpu_worker.broker.identity import HubForbids, HubSilent, Identity, Person
+from gpu_worker.broker.hub_answers import HubForbids, HubSilent
+from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.policy_follower import PolicyFollower
 from gpu_worker.broker.records import ConfigChange, LedgerEvent
 from gpu_worker.broker.scheduler_shell import SchedulerShell

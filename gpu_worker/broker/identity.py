@@ -4,15 +4,11 @@ The hub is asked by threads of its own, few at once, so that who guesses tokens 
 """
 
 import asyncio
-import http.client
 import os
 import pwd
 import secrets
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from typing import TypeVar
@@ -20,24 +16,16 @@ from typing import TypeVar
 import msgspec
 
 from bulletin.errors import NotAllowed
-from bulletin.hub_scopes import (
-    READ_GROUPS_SCOPE,
-    READ_USERS_SCOPE,
-    SERVICE,
-    led_projects,
-    may_be_named_lead,
-    may_manage,
-)
+from bulletin.hub_scopes import READ_USERS_SCOPE, SERVICE, led_projects, may_be_named_lead, may_manage
 from bulletin.ids import ProjectId, UserName
 from bulletin.units import HOUR_MS
-from bulletin.wire.frames import UNREADABLE
+from gpu_worker.broker.hub_answers import AWAY, Hub, HubAway, HubSilent, ask_of_group, ask_of_token, ask_of_user
 from gpu_worker.broker.seen_groups import readable
 from gpu_worker.scheduler.policy.projects import DEFAULT_PROJECT
 
 #: How long the hub's answer about a token is believed, and for how long more if the hub does not answer.
 _BELIEVE_MS, _BELIEVE_STILL_MS = 60_000, HOUR_MS
-_HUB_TIMEOUT_S = 10.0
-#: And for all of an answer, whose parts come one by one.
+#: How long all of an answer may take, whose parts come one by one.
 _ANSWER_S = 20.0
 #: So many questions to the hub at once; so many about tokens that were never heard of, which anybody can show; and so
 #: many about groups. What is left is for who is known.
@@ -46,16 +34,13 @@ _THREADS, _STRANGERS, _GROUPS = 6, 3, 2
 _REFUSE_MS, _MOST_REFUSED = 10_000, 10_000
 #: How long a hub that did not answer is not asked again.
 _REST_MS = 1_000
-#: No answer of the hub about one user is longer.
-_MOST_BYTES = 2**22
 #: Who may not know a name is told so.
 SOMEONE = UserName("someone else")
 _UNKNOWN = "The hub does not know your server's token. Restart your server from the hub's control panel."
-_FORBIDS_GROUPS = (
-    "The hub does not show the pool what your group has, and rules of the quota file ask for it. Tell the pool's "
-    f"admins: its service needs the scope {READ_GROUPS_SCOPE} of the hub."
+_HIDES_GROUPS = (
+    "The hub does not show the pool any more in which groups you are. Try again in a moment; if it stays so, tell the "
+    "pool's admins: its service needs the scope read:users:groups of the hub."
 )
-_AWAY = "The hub could not be asked who you are: it does not answer. Try again in a moment."
 
 
 class Person(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +48,8 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
 
     user: UserName
     groups: tuple[str, ...] = ()
+    #: The hub said so. Where it does not show groups, they are as if there were none, and nothing is taken for that.
+    shows_groups: bool = True
     #: May see everybody's names and change the pool, by the token that is shown.
     is_admin: bool = False
     #: Is lead of the projects that name them so in the quota file, too: the token that is shown may be.
@@ -98,67 +85,10 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
         return f"you are not in the project {project!r}. Your projects: {mine}."
 
 
-class Hub(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the hub's API is, and the service's own token to it."""
-
-    url: str
-    token: str
-
-    @classmethod
-    def from_environ(cls, environ: Mapping[str, str] = os.environ) -> "Hub | None":
-        """Return the hub that manages this process as a service, if one does."""
-        url, token = environ.get("JUPYTERHUB_API_URL"), environ.get("JUPYTERHUB_API_TOKEN")
-        return cls(url=url.rstrip("/"), token=token) if url and token else None
-
-
-class _UserModel(msgspec.Struct, frozen=True):
-    """What the hub says of a user, as far as the pool wants to know it."""
-
-    name: str = ""
-    groups: tuple[str, ...] | None = None  #: None where the token may not read them
-    admin: bool = False
-
-
-class _TokenModel(_UserModel, frozen=True):
-    """What the hub says of a token."""
-
-    kind: str = "user"
-    scopes: tuple[str, ...] = ()
-
-
-class _GroupModel(msgspec.Struct, frozen=True):
-    """What the hub says of a group."""
-
-    properties: dict[str, object] = {}
-
-
 #: What a group has on the hub, by name.
 Properties = tuple[tuple[str, str], ...]
-Model = TypeVar("Model", bound=msgspec.Struct)
 Word = TypeVar("Word")
 Answered = TypeVar("Answered")
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Goes nowhere else: a token is for the hub alone."""
-
-    def redirect_request(self, *_: object) -> None:
-        return None
-
-
-_opener = urllib.request.build_opener(_NoRedirects)
-
-
-class HubSilent(NotAllowed):
-    """The hub could not say."""
-
-
-class HubForbids(HubSilent):
-    """The hub does not let the pool's service see it."""
-
-
-class HubAway(HubSilent):
-    """The hub does not answer at all."""
 
 
 class TokenUnknown(NotAllowed):
@@ -184,6 +114,8 @@ class Identity:
         self._unsaid: dict[str, tuple[int, HubSilent]] = {}
         #: Tokens (as digests) that the hub refused, until when and why; the oldest first.
         self._refused: dict[bytes, tuple[int, NotAllowed]] = {}
+        #: Users whose groups the hub has shown.
+        self._in_groups: set[UserName] = set()
         self._away_until_ms = 0
 
     def close(self) -> None:
@@ -221,7 +153,7 @@ class Identity:
         if self._hub is None or user == _unix_name():  # whose leases may have come by the pool's own token
             return None
         if now_ms < self._away_until_ms:
-            raise HubAway(_AWAY)
+            raise HubAway(AWAY)
         return await self._run(self._ask_about, user)
 
     async def ask_about_group(self, group: str, now_ms: int) -> Properties:
@@ -241,7 +173,7 @@ class Identity:
         """Ask about a group when few others are asked about; a hub that is silent is not asked again at once."""
         async with self._few_groups:
             if now_ms < self._away_until_ms:  # since then, too: who waited does not wait once more
-                raise HubAway(_AWAY)
+                raise HubAway(AWAY)
             self._unsaid = {name: entry for name, entry in self._unsaid.items() if entry[0] > now_ms}
             if group in self._unsaid:
                 raise self._unsaid[group][1].with_traceback(None)
@@ -256,9 +188,11 @@ class Identity:
                 raise
 
     async def _ask_and_remember(self, token: str, now_ms: int) -> Person:
-        """Ask the hub, and remember what it said."""
+        """Ask the hub, and remember what it said. One that showed a user's groups and does not now is silent."""
         try:
             person = await self._ask_aside(token, now_ms)
+            if not person.shows_groups and person.user in self._in_groups:
+                raise HubSilent(_HIDES_GROUPS)
         except HubSilent as error:
             if isinstance(error, HubAway):
                 self._away_until_ms = now_ms + _REST_MS
@@ -271,11 +205,15 @@ class Identity:
             self._refused[_digest(token)] = (now_ms + _REFUSE_MS, error)
             raise
         self._believed[token] = (now_ms + _BELIEVE_MS, person)
+        if person.groups:
+            self._in_groups.add(person.user)
+        elif person.shows_groups:
+            self._in_groups.discard(person.user)
         return person
 
     async def _ask_aside(self, token: str, now_ms: int) -> Person:
         if now_ms < self._away_until_ms:
-            raise HubAway(_AWAY)
+            raise HubAway(AWAY)
         if not (token.isascii() and token.isprintable()):
             raise TokenUnknown(_UNKNOWN)
         if token in self._believed:
@@ -289,7 +227,7 @@ class Identity:
             async with asyncio.timeout(_ANSWER_S):
                 return await asyncio.get_running_loop().run_in_executor(self._threads, ask, about)
         except TimeoutError:
-            raise HubAway(_AWAY) from None
+            raise HubAway(AWAY) from None
 
     def believed(self, token: str, now_ms: int) -> Person | None:
         """Return the person behind a token, as far as that is known without asking the hub."""
@@ -315,19 +253,19 @@ class Identity:
 
     def _ask_hub(self, token: str) -> Person:
         assert self._hub is not None
-        model = self._get("/user", token, _TokenModel)
-        if model is None:
+        answer = ask_of_token(self._hub, token)
+        if answer is None:
             raise TokenUnknown(_UNKNOWN)
-        name, scopes = model.name, set(model.scopes)
-        if model.kind != "user" or not name:
+        name, scopes = answer.name, set(answer.scopes or ())
+        if answer.kind != "user":
             raise NotAllowed("The token belongs to a service of the hub and not to a user.")
         if self._scope not in scopes and self._scope.partition("!")[0] not in scopes:
             raise NotAllowed(
                 f"You ({name}) have no access to the GPU pool on this hub. Ask its administrators to add you."
             )
         # The hub shows groups only to tokens that may read them; the service's own may.
-        full = self._get(_path_of(name), self._hub.token, _UserModel) or model
-        groups = tuple(sorted(full.groups or model.groups or ()))
+        full = ask_of_user(self._hub, name) or answer
+        groups = tuple(sorted(full.groups or answer.groups or ()))
         # Of the token and not of its user: what runs in an admin's notebook server is not always the admin's own code.
         is_hub_admin = full.admin
         is_admin = may_manage(scopes, is_hub_admin=is_hub_admin)
@@ -335,6 +273,7 @@ class Identity:
         return Person(
             user=UserName(name),
             groups=groups,
+            shows_groups=full.groups is not None or answer.groups is not None,
             is_admin=is_admin,
             lacks_scope=lacks_scope,
             leads=tuple(map(ProjectId, led_projects(scopes, groups))),
@@ -343,47 +282,17 @@ class Identity:
 
     def _ask_about(self, user: UserName) -> Person | None:
         assert self._hub is not None
-        model = self._get(_path_of(user), self._hub.token, _UserModel)
-        if model is not None:
-            return None if model.groups is None else Person(user=user, groups=tuple(sorted(model.groups)))
-        own = self._get("/user", self._hub.token, _TokenModel)
-        if own is None or READ_USERS_SCOPE not in own.scopes:
+        answer = ask_of_user(self._hub, user)
+        if answer is not None:
+            return None if answer.groups is None else Person(user=user, groups=tuple(sorted(answer.groups)))
+        own = ask_of_token(self._hub, self._hub.token)
+        if own is None or READ_USERS_SCOPE not in (own.scopes or ()):
             return None  # a hub that shows its users to this service not at all, or some of them
         raise UserUnknown(f"You ({user}) are no user of this hub any more.")
 
     def _ask_of_group(self, group: str) -> Properties:
         assert self._hub is not None
-        path = f"/groups/{urllib.parse.quote(group, safe='')}"
-        model = self._get(path, self._hub.token, _GroupModel, forbidden=HubForbids(_FORBIDS_GROUPS))
-        return () if model is None else readable(model.properties)
-
-    def _get(self, path: str, token: str, model: type[Model], forbidden: HubForbids | None = None) -> Model | None:
-        """Get an answer of the hub, None where it has none. Raises HubSilent, and `forbidden` where that is given."""
-        assert self._hub is not None
-        request = urllib.request.Request(  # noqa: S310  the hub's own address, from the environment it gave us
-            self._hub.url + path, headers={"Authorization": f"token {token}", "Accept": "application/json"}
-        )
-        try:
-            with _opener.open(request, timeout=_HUB_TIMEOUT_S) as answer:
-                return msgspec.json.decode(answer.read(_MOST_BYTES), type=model)
-        except urllib.error.HTTPError as error:
-            error.close()
-            if forbidden is not None and error.code in (401, 403):
-                raise forbidden from None
-            if error.code in (401, 403, 404):
-                return None
-            raise HubSilent(
-                f"The hub could not say who you are (it answered {error.code}). Try again in a moment."
-            ) from None
-        except UNREADABLE:
-            raise HubSilent("The hub's answer to who you are could not be read. Try again in a moment.") from None
-        except (OSError, ValueError, http.client.HTTPException):
-            raise HubAway(_AWAY) from None
-
-
-def _path_of(user: str) -> str:
-    """Return where the hub's API tells of a user."""
-    return f"/users/{urllib.parse.quote(user, safe='')}"
+        return readable(ask_of_group(self._hub, group))
 
 
 def _digest(token: str) -> bytes:

@@ -69,8 +69,8 @@ class Ledger:
         ------
         ValueError
             If a record does not add up (`records.check`). Nothing of the call is kept.
-        sqlalchemy.exc.DataError, OverflowError
-            If the database has no room for a value. Nothing of the call is kept.
+        sqlalchemy.exc.DataError, sqlalchemy.exc.IntegrityError, OverflowError
+            If the database has no room for a value, or does not allow it. Nothing of the call is kept.
         """
         wanted = list(records)
         for record in wanted:

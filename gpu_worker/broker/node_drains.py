@@ -14,7 +14,7 @@ from gpu_worker.broker.agents import Agents
 from gpu_worker.broker.identity import Person
 from gpu_worker.broker.known_ids import CannotTell
 from gpu_worker.broker.ledger import Ledger
-from gpu_worker.broker.ledger_notes import keep, printable
+from gpu_worker.broker.ledger_notes import LedgerNotes, printable
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.scheduler import events
 from gpu_worker.scheduler.leases.leases import Lease
@@ -36,8 +36,10 @@ class NodeNote(msgspec.Struct, frozen=True):
 class NodeDrains:
     """The nodes that are drained, or are to be, and the last word about each."""
 
-    def __init__(self, shell: SchedulerShell, agents: Agents, ledger: Ledger, now_ms: Callable[[], int]) -> None:
-        self._shell, self._agents, self._ledger, self._now_ms = shell, agents, ledger, now_ms
+    def __init__(
+        self, shell: SchedulerShell, agents: Agents, ledger: Ledger, kept: LedgerNotes, now_ms: Callable[[], int]
+    ) -> None:
+        self._shell, self._agents, self._ledger, self._kept, self._now_ms = shell, agents, ledger, kept, now_ms
         self._state = shell.scheduler.state
         self._notes: dict[AgentId, NodeNote] = {}
         self._log = structlog.get_logger("broker")
@@ -89,7 +91,7 @@ class NodeDrains:
         # Before the ledger is waited for: sessions that leave now may be gone by then, and are to be told of.
         running = show([lease for lease in self._state.leases.values() if lease.agent in agents])
         for note in notes:
-            await keep(self._ledger, DRAINED, note)
+            await self._kept.keep(DRAINED, note)
         await self._shell.tell_queue()
         return console.Drained(
             node=names[agents[0]],

@@ -13,7 +13,7 @@ from bulletin.wire import console
 from gpu_worker.broker.identity import Person
 from gpu_worker.broker.known_ids import CannotTell, check_admin, check_lead, leads_any, may_change
 from gpu_worker.broker.ledger import Ledger
-from gpu_worker.broker.ledger_notes import keep, printable
+from gpu_worker.broker.ledger_notes import LedgerNotes, printable
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.scheduler import events
 
@@ -37,8 +37,8 @@ class BoostNote(msgspec.Struct, frozen=True):
 class UserBoosts:
     """The boosts of a pool. Only admins see and change them, and leads those in their projects."""
 
-    def __init__(self, shell: SchedulerShell, ledger: Ledger, now_ms: Callable[[], int]) -> None:
-        self._shell, self._ledger, self._now_ms = shell, ledger, now_ms
+    def __init__(self, shell: SchedulerShell, ledger: Ledger, kept: LedgerNotes, now_ms: Callable[[], int]) -> None:
+        self._shell, self._ledger, self._kept, self._now_ms = shell, ledger, kept, now_ms
         self._notes: dict[tuple[ProjectId, UserName], BoostNote] = {}
         self._log = structlog.get_logger("broker")
 
@@ -80,7 +80,7 @@ class UserBoosts:
         note = BoostNote(asked.user, asked.project, until_ms, person.user, printable(asked.why))
         self._log.info("user boosted", user=note.user, project=note.project, until_ms=until_ms, by=note.by)
         await self._note(note)
-        await keep(self._ledger, BOOSTED, note)
+        await self._kept.keep(BOOSTED, note)
         self._shell.teller.note_news()
         return self.report(person)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 import structlog
-from sqlalchemy.exc import DataError
+from sqlalchemy.exc import DataError, IntegrityError
 
 from bulletin.errors import LedgerAway
 from gpu_worker.broker.ledger import Ledger
@@ -126,7 +126,7 @@ class Writer:
         """Write; a record that the database will not have is logged in full, and harms no other."""
         try:
             return self._ledger.record(records, self._now_ms())
-        except (DataError, OverflowError, ValueError) as error:
+        except (DataError, IntegrityError, OverflowError, ValueError) as error:
             if len(records) > 1:
                 return [kept for one in records for kept in self._record([one])]
             self._log.error("the ledger refuses a record", row=msgspec.to_builtins(records[0]), problem=str(error))

@@ -5,6 +5,7 @@ from enum import Enum
 
 import msgspec
 
+from bulletin.units import MINUTE_MS
 from bulletin.wire.messages.engine_broker import NodeLoad, RoomNeeded
 from gpu_worker.engine_settings import ScalingSettings
 from gpu_worker.engines.agent_jobs import JobState, JobStatus
@@ -260,12 +261,14 @@ class Fleet:
     def _at(self, stage: Stage) -> list[FleetAgent]:
         return [agent for agent in self.agents.values() if agent.stage is stage]
 
-    def say(self, jobs: Mapping[str, JobState]) -> str:
+    def say(self, jobs: Mapping[str, JobState], now_ms: int) -> str:
         """Say what is known of nodes that are to come, for who waits for one; empty where none is to."""
-        coming = [jobs.get(one.node, _MISSING) for one in self._at(Stage.STARTING) if one.stopped_ms is None]
+        starting = [one for one in self._at(Stage.STARTING) if one.stopped_ms is None]
+        coming = [jobs.get(one.node, _MISSING) for one in starting]
         waiting = [state.words for state in coming if state.status is JobStatus.WAITING and state.words]
         if coming and len(waiting) < len(coming):
-            return "a node is starting"
+            minutes = (now_ms - min(one.started_ms for one in starting)) // MINUTE_MS
+            return f"a node is starting, for {minutes} min by now" if minutes > 0 else "a node is starting"
         if waiting:
             return waiting[0]
         if self.problem:

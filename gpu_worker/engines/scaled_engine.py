@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 
+import msgspec
 import structlog
 
 from bulletin.errors import BadConfig
@@ -54,15 +55,11 @@ class ScaledEngine:
             self._fleet.agents[agent.node] = agent
         try:
             while True:
-                await self._look()
-                news = EngineNews(
-                    words=self._fleet.say(self._states)[:_MOST_WORDS],
-                    leaving=self._fleet.leaving,
-                    ended=tuple(EndedNode(node=node, sentence=why) for node, why in self._ended.items()),
-                )
+                await self._tell_meanwhile(link, self._look())
+                news = self._news
                 demand = await link.ask(news)
                 if demand is not None:
-                    await self._step(demand, pool, {one.node for one in news.ended})
+                    await self._tell_meanwhile(link, self._step(demand, pool, {one.node for one in news.ended}))
                 elif (found := self._read_pool_file()) is not None and _door_of(found) != _door_of(pool):
                     link.close()  # it was started again, at another place or with other keys
                     pool, link = found, DemandLink(found)
@@ -70,6 +67,25 @@ class ScaledEngine:
         finally:
             link.close()
             await self._end_all()
+
+    @property
+    def _news(self) -> EngineNews:
+        return EngineNews(
+            words=self._fleet.say(self._states, now_ms())[:_MOST_WORDS],
+            leaving=self._fleet.leaving,
+            ended=tuple(EndedNode(node=node, sentence=why) for node, why in self._ended.items()),
+        )
+
+    async def _tell_meanwhile(self, link: DemandLink, work: Coroutine[None, None, None]) -> None:
+        """Do some work, and tell who waits how it stands, once a second: a program of a cluster may hang for long."""
+        doing = asyncio.create_task(work)
+        try:
+            while not (await asyncio.wait([doing], timeout=_STEP_S))[0]:
+                await link.ask(msgspec.structs.replace(self._news, ended=()))  # those are told again when it is done
+        finally:
+            doing.cancel()  # where it is done, that changes nothing
+            await asyncio.wait([doing])
+        doing.result()
 
     async def _wait_for_broker(self) -> keys.PoolFile:
         """Wait for the broker's addresses, which the broker writes when it has bound for the first time."""

@@ -8,21 +8,18 @@ import errno
 import itertools
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 import xxhash
 
-from bulletin.file_names import is_text
 from bulletin.wire.messages import FileVersion, FolderEntry
 from gpu_worker.executor.file_signatures import Signature, digest_of, signature_at, signature_of
+from gpu_worker.executor.folder_walk import walk
 from gpu_worker.executor.leased_files import LeasedFiles
 
-#: Made by Python beside what it imports; and ours.
-_LEFT_OUT = frozenset({"__pycache__"})
-_OWN_PREFIX = ".bulletin-"
 _NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT})
 #: What stands for the version of what is no file, as the notebook has it.
 LINK = FileVersion(0, 0)
@@ -267,7 +264,9 @@ class FolderMirror:
         found = FolderChanges([], {}, {}, {}, [], set())
         here: set[str] = set()
         self._unread = [f"{path}/" for path, problem in self.folders.items() if problem]
-        for path, entry, facts in self._scan("", self.here):
+        for path, entry, facts in walk(
+            self.here, is_entered=lambda path: not self.folders.get(path), unread=self._unread
+        ):
             signature = signature_of(facts)
             if self.failed.get(path) == signature:
                 here.add(path)
@@ -304,28 +303,6 @@ class FolderMirror:
         """Return the version of the file or link that the notebook has under a name; None if it has none."""
         file = self.files.get(path)
         return file.there if file is not None else LINK if path in self._links else None
-
-    def _scan(self, path: str, folder: Path) -> Iterator[tuple[str, os.DirEntry[str], os.stat_result]]:
-        """Walk through what is here, folders before what is in them. Folders that cannot be read are noted."""
-        try:
-            with os.scandir(folder) as listed:
-                entries = sorted(listed, key=lambda one: one.name)
-        except OSError:
-            self._unread.append(path)
-            return
-        for entry in entries:
-            name = f"{path}{entry.name}"
-            if entry.name in _LEFT_OUT or entry.name.startswith(_OWN_PREFIX) or not is_text(entry.name):
-                continue
-            try:
-                facts = entry.stat(follow_symlinks=False)
-            except FileNotFoundError:
-                continue
-            is_folder = stat.S_ISDIR(facts.st_mode)
-            if is_folder or stat.S_ISREG(facts.st_mode) or stat.S_ISLNK(facts.st_mode):
-                yield name, entry, facts
-            if is_folder and not self.folders.get(name):
-                yield from self._scan(f"{name}/", Path(entry.path))
 
     def _is_changed(self, path: str, now: Signature) -> bool:
         file = self.files.get(path)

@@ -60,7 +60,8 @@ class FolderReturn:
 
     def _find_in_the_way(self, path: str) -> set[str]:
         """Find what the notebook has where this, or a folder that it is in, is to be."""
-        return self._changes.in_the_way.intersection(_with_parents(path))
+        in_the_way = self._changes.in_the_way
+        return in_the_way.intersection(_with_parents(path)) if in_the_way else set()
 
     def _is_in_the_way(self, path: str) -> bool:
         return bool(self._find_in_the_way(path))

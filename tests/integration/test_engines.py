@@ -212,13 +212,13 @@ def test_who_waits_is_told_why_no_agent_can_be_started(
 
 
 @pytest.mark.parametrize("engine", ["command"], indirect=True)
-def test_a_command_that_hangs_keeps_no_pool_from_its_end(
+def test_a_command_that_hangs_is_a_node_that_is_starting_and_keeps_no_pool_from_its_end(
     start_pool: StartPool, open_notebook: OpenNotebook, tmp_path: Path
 ) -> None:
     pool = start_pool()
     hangs = tmp_path / "hosts" / "start"
     hangs.write_text(f"#!/bin/sh\ntouch {tmp_path / 'hangs'}\nsleep 600\necho 1\n")
-    open_notebook(pool).start("%%gpu\nprint(40 + 2)")
+    open_notebook(pool).start_until("%%gpu\nprint(40 + 2)", shows="A node is starting")
     until((tmp_path / "hangs").exists, "the command to hang")
     (command,) = [one for one in psutil.process_iter(["cmdline"]) if str(hangs) in (one.info["cmdline"] or [])]
     started = [command, *command.children()]

@@ -7,7 +7,7 @@ from bulletin.errors import CannotStart, CellLost, MalformedMessage, NoPool, Not
 from bulletin.ids import LeaseId, RequestId
 from bulletin.wire import messages as say
 from bulletin_magic.connection.deliveries import CellFinished, RequestFailed
-from bulletin_magic.connection.session_events import MessageGarbled
+from bulletin_magic.connection.session_events import MessageGarbled, StopPressed
 
 from .stage import CELL, HELLO, LEASE, Stage, cell, ended, failure, submit
 
@@ -195,3 +195,42 @@ def test_an_executor_that_cannot_be_started_is_said_and_not_waited_for() -> None
     assert isinstance(problem, CannotStart)
     assert str(problem) == "There is no environment 'nope'. Nothing was run; your variables are unchanged."
     assert stage.session.phase is None
+
+
+def lose_the_node(stage: Stage, attempt: str) -> None:
+    """Send the cell to a node that is gone before it has said a word of it."""
+    stage.grant(attempt)
+    stage.agent(say.Attached(lease=LEASE))
+    stage.broker(say.Revoked(lease=LEASE, code=LeaseEnd.NODE_LOST, sentence="The node was lost."))
+
+
+def test_of_a_cell_whose_nodes_are_gone_as_soon_as_they_have_it_nobody_says_that_nothing_was_run() -> None:
+    stage = Stage()
+    stage.queue()
+    for attempt in ("r-c1", "r-c1-2", "r-c1-3"):
+        lose_the_node(stage, attempt)
+    problem = failure(stage)
+    assert isinstance(problem, CellLost), "and so it is not run in the notebook instead"
+    assert str(problem).startswith("The node was lost. It was sent there and may have begun")
+    assert "variables are as before" in str(problem)
+    assert "Nothing was run" not in str(problem)
+
+
+def test_what_was_sent_once_may_have_begun_whatever_became_of_later_tries() -> None:
+    stage = Stage()
+    stage.queue()
+    lose_the_node(stage, "r-c1")
+    for attempt in ("r-c1-2", "r-c1-3"):
+        stage.grant(attempt)
+        stage.agent(say.Gone(code=RefusalCode.UNKNOWN_SESSION, sentence="No process could be started."))
+    assert isinstance(failure(stage), CellLost)
+
+
+def test_who_stopped_a_cell_whose_node_was_lost_is_not_told_that_it_never_ran() -> None:
+    stage = Stage()
+    stage.queue()
+    stage.grant()
+    stage.agent(say.Attached(lease=LEASE))
+    stage.do(StopPressed())
+    stage.broker(say.Revoked(lease=LEASE, code=LeaseEnd.NODE_LOST, sentence="The node was lost."))
+    assert "may have begun" in str(failure(stage))

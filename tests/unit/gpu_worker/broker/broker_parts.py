@@ -15,6 +15,7 @@ from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.leaving_nodes import LeavingNodes
 from gpu_worker.broker.ledger import Ledger
+from gpu_worker.broker.ledger_notes import LedgerNotes
 from gpu_worker.broker.metering import Metering
 from gpu_worker.broker.policy import Policy, in_force
 from gpu_worker.broker.policy_follower import PolicyFollower
@@ -58,7 +59,10 @@ async def _is_refused(_: str) -> bool:
 class BrokerParts:
     """The broker's parts without its sockets: what would be sent is kept."""
 
-    def __init__(self, ledger: Ledger, projects: tuple[Project, ...] = PROJECTS) -> None:
+    def __init__(
+        self, ledger: Ledger, projects: tuple[Project, ...] = PROJECTS, late: Path = Path("/nonexistent/late.jsonl")
+    ) -> None:
+        """Take where notes wait for a ledger that is away."""
         self.now_ms, self.ledger = 0, ledger
         self.to_sessions: list[tuple[SessionId, wire.Message]] = []
         self.to_agents: list[wire.Message] = []
@@ -84,7 +88,8 @@ class BrokerParts:
         )
         self.kernels.shell = self.agents.shell = self.shell
         self.identity, self.writer = identity, writer
-        self.console = ConsoleRequests(self.shell, self.agents, ledger, self.clock_ms)
+        self.notes = LedgerNotes(ledger, late)
+        self.console = ConsoleRequests(self.shell, self.agents, ledger, self.notes, self.clock_ms)
         policy = Policy(Pool().settings())
         self.follower = PolicyFollower(policy, ledger, writer, 0, self.clock_ms)
         self._make_groups()
@@ -95,7 +100,7 @@ class BrokerParts:
         """Let other agents in, before any has come."""
         self.agents = self._make_agents(admission)
         self.agents.shell = self.shell
-        self.console = ConsoleRequests(self.shell, self.agents, self.ledger, self.clock_ms)
+        self.console = ConsoleRequests(self.shell, self.agents, self.ledger, self.notes, self.clock_ms)
         self._know_leaving()
 
     def _make_agents(self, admission: AgentAdmission) -> Agents:
@@ -126,7 +131,13 @@ class BrokerParts:
         self.previews = QuotaPreviews(self.database, self.agents, self.clock_ms, lambda: environment_of({}))
         quotas = QuotaEditing(self.shell, self.follower, self.previews, self.clock_ms)
         self.console = ConsoleRequests(
-            self.shell, self.agents, self.ledger, self.clock_ms, quotas=quotas.answer, learn=self.groups.learn
+            self.shell,
+            self.agents,
+            self.ledger,
+            self.notes,
+            self.clock_ms,
+            quotas=quotas.answer,
+            learn=self.groups.learn,
         )
         self._know_leaving()
 

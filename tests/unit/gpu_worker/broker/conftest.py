@@ -1,8 +1,10 @@
 """Databases of both kinds for the ledger's tests."""
 
 import itertools
+import resource
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -77,6 +79,23 @@ def broker(sqlite_template: Path, tmp_path: Path) -> Iterator[BrokerParts]:
     shutil.copy(sqlite_template, tmp_path / "ledger.db")
     with Ledger.open(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:
         yield BrokerParts(ledger)
+
+
+@pytest.fixture
+def fill_disk() -> Callable[[Path], AbstractContextManager[None]]:
+    """Leave a ledger in SQLite, which has been written, no room to be written on, for as long as a block takes."""
+
+    @contextmanager
+    def fill(ledger: Path) -> Iterator[None]:
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        used_bytes = ledger.with_name(ledger.name + "-wal").stat().st_size
+        resource.setrlimit(resource.RLIMIT_FSIZE, (used_bytes, before[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    return fill
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ from bulletin.ids import CellId, KernelId, LeaseId, RequestId
 from bulletin.kept_time import make_kept_cell
 from bulletin.wire import messages as wire
 from gpu_worker.broker.access_review import AccessReview
-from gpu_worker.broker.identity import Hub, Identity, Person
+from gpu_worker.broker.hub_answers import Hub
+from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.scheduler import events
 from tests.unit.gpu_worker.broker.broker_parts import ANN, EVE, TOKEN, BrokerParts
 from tests.unit.gpu_worker.broker.fake_hub import SCOPE, FakeHub
@@ -115,6 +116,24 @@ def test_who_has_left_a_project_runs_no_further_cell_at_its_expense(
     assert "not in the project 'maths'" in said.sentence
     hub.groups["ann"] = ["maths", "physics"]
     assert look(broker, review) == []
+
+
+@pytest.mark.parametrize("knows_her", [True, False], ids=["before", "since-a-restart"])
+def test_a_hub_that_does_not_show_groups_takes_nothing_from_who_is_in_one(
+    broker: BrokerParts, hub: FakeHub, review: AccessReview, runs: LeaseId, knows_her: bool
+) -> None:
+    if knows_her:
+        assert look(broker, review) == []
+    hub.users["service"]["scopes"] = ["read:users:name"]
+    assert look(broker, review) == []
+    broker.step(events.CellEnded(runs, CellId("cell-a")))
+    assert look(broker, review) == [], "her hot session stays"
+    broker.step(events.CellStarted(runs, CellId("cell-b")))
+    assert look(broker, review) == [], "and its next cell runs"
+    hub.users["service"]["scopes"] = ["read:users:name", "read:users:groups"]
+    hub.groups["ann"] = ["physics"]
+    broker.step(events.CellEnded(runs, CellId("cell-b")))
+    assert look(broker, review) == [wire.Evict(lease=runs)], "what is shown holds again"
 
 
 def test_who_runs_inside_a_reservation_for_users_goes_on_as_long_as_they_are_in_its_project(

@@ -9,7 +9,8 @@ import pytest
 from bulletin.ids import ProjectId, UserName
 from bulletin.wire.messages.allowance_requests import AskAllowances, DecideAllowance, RequestAllowance
 from gpu_worker.broker.allowance_review import AllowanceReview
-from gpu_worker.broker.identity import Hub, Identity, Person
+from gpu_worker.broker.hub_answers import Hub
+from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.scheduler.policy.projects import Project
 from tests.unit.gpu_worker.broker.broker_parts import ANN, HOUR_MS, BrokerParts

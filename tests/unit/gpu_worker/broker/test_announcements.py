@@ -1,11 +1,18 @@
 """What an admin announces: who may, who hears of it how often, until when, and what a restart leaves of it."""
 
 import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
 
+import pytest
+
+from bulletin.errors import LedgerAway
 from bulletin.wire import messages as wire
 from bulletin.wire.messages.announcements import SENTENCE_LIMIT, Announce, AskAnnouncement
 from bulletin.wire.messages.own_cells import AskOwn
 from gpu_worker.broker.announcement_board import ANNOUNCED
+from gpu_worker.broker.ledger import Ledger
 from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, EVE, HOUR_MS, BrokerParts
 
 DOWN = Announce(sentence="the pool is down from six on", for_ms=HOUR_MS)
@@ -85,3 +92,45 @@ def test_a_broker_that_is_started_again_announces_it_on_and_the_ledger_says_who_
     asyncio.run(third.console.recall())
     assert third.ask(ANN, AskAnnouncement()).announcement is None
     assert [one["by"] for one in broker.ledger.event_payloads(ANNOUNCED)] == ["root", "root"]
+
+
+def test_what_is_taken_back_while_the_ledger_is_away_does_not_come_back_with_a_restart(
+    tmp_path: Path, fill_disk: Callable[[Path], AbstractContextManager[None]]
+) -> None:
+    path, late = tmp_path / "ledger.db", tmp_path / "late.jsonl"
+    with Ledger.open(f"sqlite:///{path}") as ledger:
+        broker = BrokerParts(ledger, late=late)
+        broker.ask(ADMIN, DOWN)
+        with fill_disk(path):
+            assert broker.ask(ADMIN, Announce(is_undone=True)).announcement is None
+            broker.ask(ADMIN, Announce(sentence="It is up again!", for_ms=HOUR_MS))
+            broker.ask(ADMIN, Announce(is_undone=True))
+        with late.open("ab") as file:
+            file.write(b'{"id": "torn')  # its writer was killed
+        again = BrokerParts(ledger, late=late)
+        asyncio.run(again.console.recall())
+        assert again.ask(ANN, AskAnnouncement()).announcement is None
+        assert [note["sentence"] for note in ledger.event_payloads(ANNOUNCED)] == [
+            "the pool is down from six on",
+            "",
+            "It is up again!",
+            "",
+        ]
+        asyncio.run(again.console.recall())
+        assert len(ledger.event_payloads(ANNOUNCED)) == 4, "each is written once"
+
+
+def test_what_is_said_while_the_ledger_is_away_is_in_it_when_it_is_back(
+    tmp_path: Path, fill_disk: Callable[[Path], AbstractContextManager[None]]
+) -> None:
+    path, late = tmp_path / "ledger.db", tmp_path / "late.jsonl"
+
+    with Ledger.open(f"sqlite:///{path}") as ledger:
+        broker = BrokerParts(ledger, late=late)
+        with fill_disk(path):
+            broker.ask(ADMIN, DOWN)
+            with pytest.raises(LedgerAway):
+                asyncio.run(broker.notes.hand_on())
+        asyncio.run(broker.notes.hand_on())
+        assert not late.exists()
+        assert [note["sentence"] for note in ledger.event_payloads(ANNOUNCED)] == [DOWN.sentence]

@@ -10,7 +10,8 @@ import structlog
 
 from bulletin.ids import ProjectId, UserName
 from bulletin.wire import messages as wire
-from gpu_worker.broker.identity import Hub, Identity, Person
+from gpu_worker.broker.hub_answers import Hub
+from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.seen_groups import MOST_OF_USER, SEEN
 from gpu_worker.scheduler.policy.projects import Project

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from bulletin.errors import NotAllowed
-from gpu_worker.broker.identity import Hub, HubAway, HubSilent, Identity, Person
+from gpu_worker.broker.hub_answers import Hub, HubAway, HubSilent
+from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.scheduler.policy.projects import DEFAULT_PROJECT
 from tests.unit.gpu_worker.broker.fake_hub import SCOPE, FakeHub
 
@@ -87,6 +88,45 @@ def test_who_was_known_is_believed_while_the_hub_is_silent_and_nobody_else(ident
     assert who(identity, "ada-token", now_ms=120_000).user == "ada"
     with pytest.raises(NotAllowed, match="Try again"):
         who(identity, "eve-token", now_ms=120_000)
+
+
+def hide_groups(hub: FakeHub) -> None:
+    """As a hub does whose service may not read groups (any more), or not yet."""
+    hub.users["service"]["scopes"] = ["read:users:name"]
+    hub.users["ada-token"].pop("groups", None)
+
+
+def test_groups_that_are_not_shown_any_more_are_the_hubs_silence(identity: Identity, hub: FakeHub) -> None:
+    assert who(identity, "ada-token", now_ms=0).groups == ("bio", "ml")
+    hide_groups(hub)
+    assert who(identity, "ada-token", now_ms=120_000).groups == ("bio", "ml")
+    hub.users["ada-again"] = hub.users["ada-token"]
+    with pytest.raises(HubSilent, match="in which groups you are"):
+        who(identity, "ada-again", now_ms=120_000)
+    hub.groups = {}
+    hub.users["service"]["scopes"] = ["read:users:name", "read:users:groups"]
+    assert who(identity, "ada-again", now_ms=240_000).groups == (), "that there are none any more has been shown"
+
+
+def test_who_the_hub_never_showed_the_groups_of_pays_from_the_default(identity: Identity, hub: FakeHub) -> None:
+    hide_groups(hub)
+    assert who(identity, "ada-token").project == DEFAULT_PROJECT
+    assert who(identity, "ada-token", now_ms=120_000).project == DEFAULT_PROJECT
+
+
+@pytest.mark.parametrize("odd", [b"{}", b'{"name": "ada", "kind": "user"}', b'{"scopes": []}', b"null", b"<html>"])
+def test_an_answer_that_a_hub_does_not_give_takes_nothing(identity: Identity, hub: FakeHub, odd: bytes) -> None:
+    who(identity, "ada-token", now_ms=0)
+    hub.body = odd
+    assert who(identity, "ada-token", now_ms=120_000).groups == ("bio", "ml")
+    with pytest.raises(HubSilent, match="could not be read"):
+        who(identity, "eve-token", now_ms=120_000)
+
+
+def test_where_the_hubs_address_leads_elsewhere_nobody_loses_anything(identity: Identity, hub: FakeHub) -> None:
+    who(identity, "ada-token", now_ms=0)
+    hub.status = 404
+    assert who(identity, "ada-token", now_ms=120_000).user == "ada"
 
 
 def test_the_page_is_known_by_the_services_own_token(identity: Identity, hub: FakeHub) -> None:

@@ -9,7 +9,8 @@ import pytest
 from bulletin.codes import RefusalCode
 from bulletin.ids import KernelId, RequestId
 from bulletin.wire import messages as wire
-from gpu_worker.broker.identity import Hub, Identity
+from gpu_worker.broker.hub_answers import Hub
+from gpu_worker.broker.identity import Identity
 from tests.unit.gpu_worker.broker.broker_parts import BrokerParts
 from tests.unit.gpu_worker.broker.fake_hub import SCOPE, FakeHub
 

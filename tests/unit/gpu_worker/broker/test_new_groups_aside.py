@@ -9,7 +9,8 @@ import pytest
 
 from bulletin.ids import KernelId, ProjectId, RequestId, UserName
 from bulletin.wire import messages as wire
-from gpu_worker.broker.identity import Hub, Identity, Person
+from gpu_worker.broker.hub_answers import Hub
+from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.policy import Policy
 from gpu_worker.broker.policy_follower import PolicyFollower
 from gpu_worker.broker.seen_groups import SEEN, SeenGroups

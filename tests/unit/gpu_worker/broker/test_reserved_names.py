@@ -12,7 +12,8 @@ from bulletin.ids import CellId, KernelId, ProjectId, RequestId, UserName
 from bulletin.wire import messages as wire
 from bulletin.wire.messages.allowance_requests import RequestAllowance
 from gpu_worker.broker.access_review import AccessReview
-from gpu_worker.broker.identity import Hub, Identity, Person
+from gpu_worker.broker.hub_answers import Hub
+from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.scheduler import events
 from tests.unit.gpu_worker.broker.broker_parts import BrokerParts
 from tests.unit.gpu_worker.broker.fake_hub import SCOPE, FakeHub

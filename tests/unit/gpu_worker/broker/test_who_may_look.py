@@ -10,7 +10,8 @@ from bulletin.codes import RefusalCode
 from bulletin.ids import KernelId
 from bulletin.wire import messages as wire
 from gpu_worker.broker import picture
-from gpu_worker.broker.identity import Hub, Identity, Person
+from gpu_worker.broker.hub_answers import Hub
+from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.joins import Joins
 from gpu_worker.broker.kernels import Kernels
 from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, EVE, BrokerParts

@@ -233,7 +233,16 @@ def test_a_job_may_wait_for_as_long_as_somebody_waits_for_it() -> None:
     bench.wait(1)
     bench.step()
     assert bench.step(600 * MINUTE) == []
-    assert bench.fleet.say(bench.jobs) == WAITING.words
+    assert bench.fleet.say(bench.jobs, bench.now_ms) == WAITING.words
+
+
+def test_for_how_long_a_node_has_been_starting_is_said_by_the_minute() -> None:
+    bench = Bench()
+    bench.wait(1)
+    bench.step()
+    bench.jobs.clear()  # nobody has said yet that there is a job
+    assert bench.fleet.say(bench.jobs, bench.now_ms + 59_999) == "a node is starting"
+    assert bench.fleet.say(bench.jobs, bench.now_ms + 3 * MINUTE + 1) == "a node is starting, for 3 min by now"
 
 
 def test_an_agent_that_does_not_come_is_ended_and_the_next_one_waits_longer_each_time() -> None:
@@ -260,14 +269,14 @@ def test_an_agent_that_does_not_come_is_ended_and_the_next_one_waits_longer_each
 def test_one_that_comes_makes_what_failed_before_be_forgotten() -> None:
     bench = Bench()
     bench.fleet.note_failure("Slurm refused the job: Invalid partition", 0)
-    assert "Invalid partition" in bench.fleet.say({})
+    assert "Invalid partition" in bench.fleet.say({}, 0)
     bench.wait(1)
     assert bench.step(1_000) == []
     assert bench.step(5_000) == [StartAgents(1)]
     bench.come("n1", used=1)
     bench.wait(0)
     bench.step(1_000)
-    assert bench.fleet.say(bench.jobs) == ""
+    assert bench.fleet.say(bench.jobs, bench.now_ms) == ""
 
 
 def test_who_had_a_cell_on_a_node_that_is_gone_is_told_why_and_another_is_started() -> None:
