@@ -238,7 +238,7 @@ class Driver:
             case act.Pause() if not held.is_leaving:
                 if self.draw(99, "pause lost", action.lease) >= self.history.delays.lost_percent:
                     self.later(self.now_ms + 1, lambda: self._say(agent, ev.PauseDeclined(action.lease)))
-            case act.EndLease() if not held.is_leaving:
+            case act.EndLease() if not held.is_leaving or (held.cell is not None and not held.is_idle):  # no grace
                 held.cell = None
                 self._leave(held, "ended")
             case _:
