@@ -388,7 +388,7 @@ class Driver:
                 self.tell(ev.DrainPlanned(what.agent, self.now_ms + self.ahead_ms + what.in_ms))
             case hi.Allows():
                 until_ms = self.now_ms + self.ahead_ms + what.for_ms
-                terms = Allowance(until_ms, what.walltime_ms, what.gpus, what.is_exclusive)
+                terms = Allowance(until_ms, what.walltime_ms, what.gpus, is_exclusive=what.is_exclusive)
                 self.tell(ev.AllowanceChanged(what.name, what.project, what.user, terms))
             case hi.ByHand():
                 self._change_by_hand(what)
