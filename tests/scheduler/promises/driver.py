@@ -238,7 +238,7 @@ class Driver:
             case act.Pause() if not held.is_leaving:
                 if self.draw(99, "pause lost", action.lease) >= self.history.delays.lost_percent:
                     self.later(self.now_ms + 1, lambda: self._say(agent, ev.PauseDeclined(action.lease)))
-            case act.EndLease() if not held.is_leaving:
+            case act.EndLease() if not held.is_leaving or (held.cell is not None and not held.is_idle):  # no grace
                 held.cell = None
                 self._leave(held, "ended")
             case _:
@@ -388,7 +388,7 @@ class Driver:
                 self.tell(ev.DrainPlanned(what.agent, self.now_ms + self.ahead_ms + what.in_ms))
             case hi.Allows():
                 until_ms = self.now_ms + self.ahead_ms + what.for_ms
-                terms = Allowance(until_ms, what.walltime_ms, what.gpus, what.is_exclusive)
+                terms = Allowance(until_ms, what.walltime_ms, what.gpus, is_exclusive=what.is_exclusive)
                 self.tell(ev.AllowanceChanged(what.name, what.project, what.user, terms))
             case hi.ByHand():
                 self._change_by_hand(what)

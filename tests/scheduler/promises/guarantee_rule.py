@@ -19,6 +19,7 @@ from tests.scheduler.promises.larger_requests import (
 )
 from tests.scheduler.promises.lending import kept_from, room_for
 from tests.scheduler.promises.reclaim_time import ReclaimTime
+from tests.scheduler.promises.served_first import is_behind_served
 from tests.scheduler.promises.tree import Side
 from tests.scheduler.promises.view import Place, View
 from tests.scheduler.promises.violations import Report, Rule, seconds
@@ -94,7 +95,11 @@ class GuaranteeRule(Rule):
                 del self.debts.get(side, [])[:1]
         granted = [action for action in actions if isinstance(action, act.Grant)]
         self._pay(view, granted)
-        may_run = [request for request in view.may_run_together if not is_limit_kept(view, request)]
+        may_run = [
+            request
+            for request in view.may_run_together
+            if not is_limit_kept(view, request) and not is_behind_served(view, request)
+        ]
         self._count_debts(view, may_run)
         names = [action.lease for action in actions if isinstance(action, act.Reclaim | act.Pause)]
         given_back = [view.books.leases[name] for name in names if name in view.books.leases]

@@ -27,7 +27,7 @@ def is_wanted_by_larger(view: View, request: Waiting, machine: Machine, leaving:
 def is_wanted_by_late(view: View, request: Waiting, machine: Machine) -> bool:
     """Whether that is so of one that is covered and has waited for its patience: so it stands before all others (6)."""
     others = view.books.waiting.values()
-    late = [other for other in others if _is_late(view, other) and view.covered(other) is not None]
+    late = [other for other in others if _is_late(view, other) and view.may_be_covered(other) is not None]
     return any(other is not request and _keeps(view, other, request, machine) for other in late)
 
 

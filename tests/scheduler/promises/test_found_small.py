@@ -8,7 +8,7 @@ import pytest
 from bulletin.ids import AgentId
 from gpu_worker.scheduler import events as ev
 from tests.scheduler.promises import history as hi
-from tests.scheduler.promises.crowds import SOON_S, crowd
+from tests.scheduler.promises.crowds import SOON_S, crowd, keeps_all
 from tests.scheduler.promises.seen import HOUR_S, MINUTE_S, at, nodes, notebook
 from tests.scheduler.promises.stories import (
     BATCH_S,
@@ -312,3 +312,21 @@ def test_who_is_covered_does_not_wait_for_a_larger_one_of_the_same_limit_that_ha
     )  # fmt: skip
     assert waits(seen, "small") == [0]
     assert not seen.violations
+
+
+def test_who_never_borrows_and_has_lost_patience_has_the_node_once_a_lower_class_has_gone_from_it() -> None:
+    """A batch cell of its project runs there, which is not in its way: so it is covered, and those behind wait."""
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 2\n"),
+        nodes(1, 2),
+        at(1, notebook("one", "lab", 1900, qos="reserved", closes_ms=0)),
+        at(1, notebook("two", "lab", 1910, qos="reserved", closes_ms=0)),
+        at(10, notebook("both", "lab", 600, qos="reserved", gpus=2)),
+        at(100, notebook("low", "lab", HOUR_S, qos="batch")),
+        at(1915, notebook("next", "lab", 60, qos="reserved", walltime_ms=600_000)),
+        last=HOUR_S,
+    )
+    assert seen.granted("low") == 1901
+    assert seen.granted("both") <= 1901 + 60 + 32
+    assert seen.granted("next") > seen.granted("both")
+    keeps_all(seen)

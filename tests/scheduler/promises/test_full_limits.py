@@ -3,6 +3,8 @@
 
 import pytest
 
+from bulletin.ids import AgentId
+from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.crowds import SOON_S, keeps_all
 from tests.scheduler.promises.seen import HOUR_S, at, nodes, notebook
 from tests.scheduler.promises.stories import BATCH_S, LONG, POOL, ask, join, left, look, places, quotas, waits
@@ -206,4 +208,58 @@ def test_what_a_limit_leaves_is_had_at_once_though_who_stands_before_waits_for_a
     assert seen.asked_to_leave("low") == [100]
     assert seen.granted("high") <= 100 + SOON_S
     assert seen.granted("asks") <= 105 + 1
+    keeps_all(seen)
+
+
+def test_who_does_not_fit_a_limit_beside_one_for_whom_a_cell_goes_waits_for_that_one() -> None:
+    """All three of the department are to be those of the larger request, as soon as the dean's cell has gone, on a node to drain."""
+    seen = look(
+        quotas('[projects.dep]\nlimit = 3\n[projects.lab]\nparent = "dep"\nguaranteed = 3\n'),
+        join(4, 4),
+        at(1, notebook("dean", "dep", HOUR_S, gpu_type="L4")),
+        at(2, notebook("first", "lab", 298, gpu_type="L4", closes_ms=0)),
+        at(85, notebook("three", "lab", 600, gpus=3, gpu_type="H100")),
+        at(150, hi.PlansDrain(AgentId("slow"), 2_400_000)),
+        at(305, notebook("next", "lab", 60)),
+        last=HOUR_S,
+    )
+    assert seen.asked_to_leave("dean")[0] == 300
+    assert seen.granted("three") <= 300 + SOON_S
+    assert seen.granted("next") > seen.granted("three")
+    keeps_all(seen)
+
+
+def test_who_is_not_covered_beside_one_for_whom_a_cell_goes_has_its_place_when_that_one_gives_up() -> None:
+    """The guarantee is for one of the two; the cell on the H100 may go later, and then at once."""
+    rules = '[qos.batch]\nmin_runtime = "10 min"\ngrace = "0 s"\n[qos.interactive]\ngrace = "10 min"\n'
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 1\n" + rules),
+        join(1, 1),
+        at(1, notebook("old", "guests", HOUR_S, gpu_type="L4")),
+        at(400, notebook("young", "guests", BATCH_S, gpu_type="H100", **LONG)),
+        at(500, notebook("typed", "lab", 600, gpu_type="H100")),
+        at(900, notebook("other", "lab", 600, gpu_type="L4", patience_ms=300_000)),
+        last=2000,
+    )
+    assert seen.asked_to_leave("old") == [900]
+    assert seen.asked_to_leave("young") == [1200]
+    assert seen.granted("typed") <= 1202
+    keeps_all(seen)
+
+
+def test_the_gpu_that_comes_with_a_guarantee_is_kept_while_a_user_beside_the_project_gives_theirs_back() -> None:
+    """What the department is guaranteed is the dean's, whose share goes for who never borrows; the H100 waits for it."""
+    seen = look(
+        quotas(
+            '[projects.dep]\n[projects.lab]\nparent = "dep"\npriority = 5\n'
+            '[projects.sib]\nparent = "dep"\nguaranteed = 1\n'
+        ),
+        join(1, 1),
+        at(1, notebook("fast", "lab", 500, 900, think_s=5, gpu_type="H100")),
+        at(2, notebook("dean", "dep", HOUR_S, gpu_type="L4")),
+        at(200, notebook("firm", "lab", 600, qos="reserved", gpu_type="H100")),
+        last=2000,
+    )
+    assert seen.asked_to_leave("dean")[0] == 501
+    assert seen.granted("firm") <= 501 + SOON_S
     keeps_all(seen)

@@ -134,6 +134,18 @@ def test_a_node_that_is_lost_in_a_grace_keeps_no_owner_from_another_one() -> Non
     assert day.running(1500) == 1
 
 
+def test_a_cell_in_its_grace_whose_session_went_on_elsewhere_leaves_its_node_at_once() -> None:
+    """A covered request gets its GPUs within the reclaim time, and what is nobody's has no grace (1)."""
+    day = play(
+        OWNER + '[qos.batch]\ngrace="10 min"\n',
+        node("n", 1), node("m", 1, second=520), opens(10, "g", "g", 90_000, qos="batch"),
+        opens(500, "a", "a", 5, closes_ms=0), at(510, hi.GoesSilent(AgentId("n"))),
+        at(540, hi.Returns(AgentId("n"))), opens(550, "b", "a", 60), last=1000, delays=hi.Delays(ask_again_ms=1000),
+    )  # fmt: skip
+    assert len(day.grants("g")) == 2
+    assert day.grants("b")[0] <= 550 + SOON_S
+
+
 @pytest.mark.parametrize("jump_s", [60, 3600, 3 * 86_400])
 def test_a_clock_that_jumps_in_a_reclaim_costs_nobody_their_guarantee(jump_s: int) -> None:
     """A covered request gets its GPUs within the reclaim time (1)."""

@@ -251,3 +251,22 @@ def test_who_waits_for_one_type_keeps_no_cell_of_another_from_a_higher_class_of_
     )
     assert waits(seen, "any") == [30]
     keeps_all(seen)
+
+
+def test_who_waits_for_one_whom_a_limit_is_kept_for_keeps_no_type_from_others() -> None:
+    """One of the lab's wants the whole node and has lost patience: so its limit is not for who asks for the L4."""
+    seen = look(
+        quotas(
+            "[projects.own]\nguaranteed = 1\n[projects.lab]\nguaranteed = 2\nlimit = 3\n"
+            '[qos.batch]\npatience = "10 min"\n'
+        ),
+        mixed(2),
+        ask(1, 1, "own", HOUR_S, gpu_type="H100"),
+        ask(10, 1, "lab", 900, name="late", gpus=3, **LONG),
+        ask(700, 1, "lab", 300, name="typed", gpu_type="L4", walltime_ms=300_000),
+        ask(710, 1, "others", 250, name="any", walltime_ms=300_000),
+        last=HOUR_S,
+    )
+    assert waits(seen, "any") == [0]
+    assert seen.granted("typed0") > seen.granted("late0")
+    keeps_all(seen)

@@ -3,6 +3,7 @@
 from bulletin.ids import SlotId
 from gpu_worker.scheduler import actions as act
 from tests.scheduler.promises.books import Machine, Waiting
+from tests.scheduler.promises.larger_requests import is_limit_kept
 from tests.scheduler.promises.lending import is_lent
 from tests.scheduler.promises.tree import Side
 from tests.scheduler.promises.view import View
@@ -22,6 +23,8 @@ class TypeRule(Rule):
         for other in view.may_run_together:
             slots = _serving(view, other, machine)
             if other is request or not slots < _serving(view, request, machine) or not _is_owed(view, other, request):
+                continue
+            if is_limit_kept(view, other):
                 continue
             rest = _spare(view, request, machine)
             has_another = _has_what_leaves(view, other, request, machine, slots.difference(action.slots))

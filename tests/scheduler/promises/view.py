@@ -51,11 +51,12 @@ class View:
         cost = self.books.most_cost(request.event)
         return covered_by(self.tree, request.event.project, cost, self.used, self.guaranteed)
 
-    def covered_soon(self, request: Waiting) -> Side | None:
-        """Find what covers a request once cells of its own project have left that are being taken back."""
+    def covered_soon(self, request: Waiting, *, of_any: bool = False) -> Side | None:
+        """Find what covers a request once cells of its own project have left that are being taken back; or `of_any`."""
         used = dict(self.used)
         for lease in self.books.leases.values():
-            if lease.is_using and lease.is_reclaimed and lease.project == request.event.project:
+            is_counted = of_any or lease.project == request.event.project
+            if lease.is_using and lease.is_reclaimed and is_counted:
                 for side in self.tree.chain(lease.project):
                     used[side] -= lease.cost
         return covered_by(self.tree, request.event.project, self.books.most_cost(request.event), used, self.guaranteed)
@@ -118,7 +119,7 @@ class View:
         """Say which limit keeps the request from running now, hot sessions aside; None is: it may run.
 
         Where the page can be read in two ways, it may not run; if `surely`, it is held only where both ways say so.
-        `soon` asks it of a class that never borrows once cells of its project have left that are being taken back.
+        `soon` asks it of a class that never borrows once cells have left that are being taken back.
         """
         at = request.event
         if at.request in self.books.on_hold:
@@ -138,9 +139,10 @@ class View:
         cost = self.books.most_cost(at)
         if cost == 0:
             return None
-        covers = self.covered_soon(request) if soon and qos.must_be_in_quota else self.covered(request)
-        if qos.must_be_in_quota and covers != self.tree.chain(at.project)[0]:
+        if qos.must_be_in_quota and self.covered(request) != self.tree.chain(at.project)[0]:
             covers = self._covered_without_lower(request)
+            if covers is None and soon:
+                covers = self.covered_soon(request, of_any=True)
             if covers is None or not surely:
                 return f"class {at.qos!r} never borrows"
         for side in self.tree.chain(at.project):
