@@ -14,6 +14,7 @@ from traitlets import Float, List, Unicode
 from traitlets.config import Configurable
 
 from bulletin.errors import BadConfig
+from bulletin.hub_scopes import ACCESS_SCOPE
 from bulletin.wire.keys import read_public
 from bulletin_spawner.notebook_kinds import FIELD, ON_CPU, NotebookKind, draw_form, read_kinds
 from bulletin_spawner.reserved_place import PlaceRefused, ReservedPlace, release_place, reserve
@@ -40,6 +41,8 @@ def pool_environment(folder: Path) -> dict[str, str]:
 
 #: What the hub's database calls the place of a server.
 _PLACE = "bulletin_place"
+#: How long a token lasts by which a place is given back.
+_RELEASE_S = 60
 
 
 class BulletinMixin(Configurable):
@@ -138,9 +141,20 @@ class BulletinMixin(Configurable):
             return
         place, self._place = self._place, None
         try:
-            await release_place(read_public(Path(self.pool_folder) / "public.json"), self.api_token, place)
-        except (OSError, BadConfig, PlaceRefused) as error:  # a timeout is an OSError, too
+            pool, token = read_public(Path(self.pool_folder) / "public.json"), self.api_token or self._draw_token()
+            await release_place(pool, token, place)
+        except (OSError, BadConfig, PlaceRefused, ValueError) as error:  # a timeout is an OSError, too
             self.log.warning("Bulletin: what a server had reserved ends later, by itself: %r", error)
+
+    def _draw_token(self) -> str:
+        """Make a token for a moment, that may use the pool and nothing else: a hub keeps no server's over its restart.
+
+        Raises ValueError where the user may use the pool no more.
+        """
+        token: str = self.user.new_api_token(
+            note="Bulletin: to give back what a server had reserved", expires_in=_RELEASE_S, scopes=[ACCESS_SCOPE]
+        )
+        return token
 
     def get_env(self) -> dict[str, str]:
         """Return the server's environment. Nothing goes into its arguments: those are for everybody to see."""

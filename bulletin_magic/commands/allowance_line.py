@@ -63,6 +63,7 @@ _OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--time": ("walltime_ms", _time),
     "--gpus": ("gpus", _gpus),
     "--budget": ("budget_ms", _budget),
+    "--budget-of": ("budget_of", lambda text: _why(text)[:256]),
     "--for": ("for_ms", _time),
     "--project": ("project", lambda text: ProjectId(_why(text)[:256])),
     "--why": ("why", _why),
@@ -114,6 +115,8 @@ def parse_request(line: str) -> AllowanceLine:
         return AllowanceLine(DecideAllowance(id=taken_back, is_granted=False))
     if not fields.keys() & {"walltime_ms", "gpus", "budget_ms"}:
         raise BadOption(f"Say what you need, --time, --gpus or --budget, as in {_EXAMPLE}.", "%gpu")
+    if "budget_of" in fields and "budget_ms" not in fields:
+        raise BadOption("Say how much of the budget you need, as in `%gpu request --budget 10`.", "%gpu")
     if "is_exclusive" in fields and "gpus" not in fields:
         raise BadOption("Say how many GPUs the node has, as in `%gpu request --exclusive --gpus 4`.", "%gpu")
     if not fields.get("why", "").strip():

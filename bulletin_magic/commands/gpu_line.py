@@ -274,16 +274,16 @@ class GpuLine:
         try:
             while row.state == "open":
                 time.sleep(_LOOK_EVERY_S)
-                rows = self._ask_allowances(AskAllowances()).rows
+                rows = self._ask_allowances(AskAllowances(), awaited=row.id).rows
                 row = next((one for one in rows if one.id == row.id), row)
         except KeyboardInterrupt:
             show_note(self._shell, "This cell waits no longer; what you asked for stays open. `%gpu request` lists it.")
             return
         show_note(self._shell, describe_request(row, report.slot_word))
 
-    def _ask_allowances(self, question: AllowanceQuestion) -> AllowanceReport:
+    def _ask_allowances(self, question: AllowanceQuestion, awaited: str = "") -> AllowanceReport:
         try:
-            answer, _ = self._pool.converse(AllowancesAsked(question))
+            answer, _ = self._pool.converse(AllowancesAsked(question, awaited))
         except Refused as error:
             raise NotDone(error.reason) from None  # no cell was refused
         assert isinstance(answer, AllowancesTold)

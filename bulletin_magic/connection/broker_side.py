@@ -15,7 +15,14 @@ from bulletin.errors import (
 from bulletin.wire import messages as say
 from bulletin.wire.messages.allowance_requests import AllowanceQuestion, AllowanceReport
 from bulletin_magic.connection.deliveries import QueuePosition, RequestFailed, UserNote
-from bulletin_magic.connection.session_events import Deliver, SendToBroker, SessionAction
+from bulletin_magic.connection.session_events import (
+    AllowancesAsked,
+    CellListAsked,
+    Deliver,
+    PoolStatusAsked,
+    SendToBroker,
+    SessionAction,
+)
 
 #: What an unanswered Unknown may still be the answer to.
 ECHO_MS = 1_000
@@ -31,6 +38,8 @@ REPEAT_MS = 5_000
 BrokerNews = (
     say.Granted | say.LeaseCost | say.Revoked | say.Refusal | say.Picture | say.Found | AllowanceReport | BulletinError
 )
+#: Of so much news it is known that it was said: more than a broker has for a user.
+_MOST_SAID = 256
 #: What is asked beside cells.
 Question = say.Look | say.Find | AllowanceQuestion
 
@@ -63,13 +72,14 @@ class BrokerSide:
         self._was_given_up = False  #: a greeting ran out, and nothing was heard since
         self._look_by_ms: int | None = None
         self._question: Question = say.Look()
+        self._awaited = ""  #: the id of the request that whoever asked waits for
         self._is_cell_under_way = False
         self._was_heard_in_cell = False  #: since the cell was submitted
         self._announced = ("", "")  #: to which request, and what: it is said once
         self._was_restarted = False  #: while the cell is under way; told when it knows us again
-        #: News for the user that came when nothing was under way to say it in, and what was said of it.
-        self._unsaid: list[str] = []
-        self._said: set[str] = set()
+        #: News for the user that came when nothing was under way to say it in, and the ids of what was said last.
+        self._unsaid: list[say.News] = []
+        self._said: dict[str, None] = {}
 
     @property
     def deadline_ms(self) -> int | None:
@@ -106,9 +116,13 @@ class BrokerSide:
             self._send(say.Withdraw(request=self._request.request))
         self._forget_request()
 
-    def query(self, now_ms: int, question: Question) -> None:
-        """Ask for a picture of the pool, for the cells that it has, or for more than the rules give."""
-        self._look_by_ms, self._question = now_ms + LOOK_MS, question
+    def query(self, now_ms: int, asked: PoolStatusAsked | CellListAsked | AllowancesAsked) -> None:
+        """Ask for a picture of the pool, for the cells that it has, or for more than the rules give.
+
+        What becomes of a request that the user waits for is read in the answer, and is no news.
+        """
+        self._look_by_ms, self._question = now_ms + LOOK_MS, asked.question
+        self._awaited = asked.awaited if isinstance(asked, AllowancesAsked) else ""
         self._say_news()
         if self._standing is BrokerStanding.KNOWN:
             self._send(self._question)
@@ -225,10 +239,14 @@ class BrokerSide:
         """Say what is unsaid, each once, where something is under way that it can be said in."""
         if not self._is_cell_under_way and self._look_by_ms is None:
             return
-        for sentence in self._unsaid:
-            if sentence not in self._said:
-                self._said.add(sentence)
-                self._act(Deliver(UserNote(sentence)))
+        awaited = self._awaited if self._look_by_ms is not None else ""
+        for news in self._unsaid:
+            if news.id not in self._said:
+                self._said[news.id] = None
+                if not awaited or news.about != awaited:
+                    self._act(Deliver(UserNote(news.sentence)))
+        for oldest in list(self._said)[:-_MOST_SAID]:
+            del self._said[oldest]
         self._unsaid = []
 
     # --- time

@@ -102,7 +102,7 @@ class SessionClient:
                 self._submit(event)
             case PoolStatusAsked() | CellListAsked() | AllowancesAsked():
                 self._agent.tell_done()  # or its last cell would be listed
-                self._broker.query(now_ms, event.question)
+                self._broker.query(now_ms, event)
             case ReleaseAsked(keeps_cell=keeps_cell):
                 self._release(keeps_cell=keeps_cell)
             case StopPressed():

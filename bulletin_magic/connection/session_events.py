@@ -72,6 +72,7 @@ class AllowancesAsked(msgspec.Struct, frozen=True):
     """The user asks for more than the rules give, or what became of that. Answered by AllowancesTold."""
 
     question: AllowanceQuestion
+    awaited: str = ""  #: the request whose decision the user waits for: it is read in the answer
 
 
 class ReleaseAsked(msgspec.Struct, frozen=True, kw_only=True):

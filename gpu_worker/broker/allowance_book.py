@@ -57,7 +57,6 @@ _MOST_TOLD = 200
 _RECENT_MS = 7 * DAY_MS
 #: What who has left a project reads of what they were granted there.
 _LEFT = "you are not in the project any more"
-
 #: What is said of a request of theirs, to them and to leads.
 _GONE = "who asked is not in the project any more"
 
@@ -75,7 +74,7 @@ class AllowanceBook:
     ) -> None:
         self._shell, self._ledger, self._kept, self._now_ms, self._slot_word = shell, ledger, kept, now_ms, slot_word
         self._notes: dict[str, AllowanceNote] = {}  #: those that are open, in force or recent
-        self.news = DecisionNews(ledger, kept, slot_word)  #: what its user is yet to be told in a notebook
+        self.news = DecisionNews(ledger, kept, now_ms, slot_word)  #: what its user is yet to be told in a notebook
         self._log = structlog.get_logger("broker")
 
     async def recall(self) -> None:
@@ -121,7 +120,7 @@ class AllowanceBook:
         why = printable(asked.why)
         if not why:
             raise CannotTell(RefusalCode.OVER_LIMIT, 'Say what you need it for: --why "...". Whoever decides reads it.')
-        holder = find_budget(accounts, project) if asked.budget_ms is not None else None
+        holder = find_budget(accounts, project, asked.budget_of) if asked.budget_ms is not None else None
         budget = holder.project.budget if holder is not None else None
         wanted = AllowanceTerms(
             walltime_ms=asked.walltime_ms,
@@ -139,7 +138,8 @@ class AllowanceBook:
             raise CannotTell(RefusalCode.OVER_LIMIT, obstacle)
         mine = [one for one in self._notes.values() if one.user == person.user]
         for note in mine:
-            if (note.project, note.wanted) == (project, wanted) and (note.state == "open" or self._is_young(note)):
+            is_same = (note.project, note.wanted) == (project, wanted) and asked.budget_of in ("", note.budget_of)
+            if is_same and (note.state == "open" or self._is_young(note)):
                 return note  # said again, as by a notebook that is run from its top
         here = [one for one in mine if one.project == project]
         at_once = [one.asked_at_ms for one in here if one.was_granted_at_once]

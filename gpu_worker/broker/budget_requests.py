@@ -3,8 +3,10 @@
 It is granted for the period that runs, at most: the next one has a budget of its own, and nothing is counted twice.
 """
 
+from bulletin.codes import RefusalCode
 from bulletin.ids import ProjectId
 from bulletin.units import DAY_MS
+from gpu_worker.broker.known_ids import CannotTell
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.policy.periods import period_at
@@ -14,10 +16,25 @@ from gpu_worker.scheduler.policy.projects import show_gpu_time
 PERIOD_MS = {"day": DAY_MS, "week": 7 * DAY_MS, "month": 31 * DAY_MS}
 
 
-def find_budget(accounts: Accounts, project: ProjectId) -> Account | None:
-    """Find the budget that leaves a project least, of its own and of those that it is in; None where there is none."""
-    found = [at for at in accounts.of(project).path if at.project.budget is not None]
-    return min(found, key=lambda at: at.left(accounts.now_ms) or 0, default=None)
+def list_budgets(accounts: Accounts, project: ProjectId) -> list[Account]:
+    """List whose budgets the cells of a project use up: its own, and those of what it is in."""
+    return [at for at in accounts.of(project).path if at.project.budget is not None]
+
+
+def find_budget(accounts: Accounts, project: ProjectId, named: str) -> Account | None:
+    """Find the budget of this name, or without one that which leaves a project least; None where there is none.
+
+    Raises CannotTell where cells of the project do not use up the budget that is named.
+    """
+    found = list_budgets(accounts, project)
+    if not named:
+        return min(found, key=lambda at: at.left(accounts.now_ms) or 0, default=None)
+    for at in found:
+        if at.project.id == named:
+            return at
+    there = ", ".join(repr(at.project.id) for at in found) or "none"
+    sentence = f"Cells of project {project!r} use no budget of {named[:50]!r}. Of these they use one: {there}."
+    raise CannotTell(RefusalCode.OVER_LIMIT, sentence)
 
 
 def refuse_budget_for_all(accounts: Accounts, project: ProjectId) -> str:

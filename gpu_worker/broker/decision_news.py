@@ -13,6 +13,7 @@ import msgspec
 from bulletin.allowance_words import describe_asked, describe_moment
 from bulletin.ids import UserName
 from bulletin.units import DAY_MS, show_duration
+from bulletin.wire.messages.every_link import News
 from bulletin.wire.messages.own_cells import OwnDecision
 from gpu_worker.broker.allowance_note import AllowanceNote
 from gpu_worker.broker.ledger import Ledger
@@ -27,19 +28,23 @@ class ToldNote(msgspec.Struct, frozen=True):
     """What the ledger keeps of a decision that its user has been told."""
 
     id: str
+    #: All that was decided until then counts as told; the first broker that tells decisions writes one.
+    until_ms: int = 0
 
 
-async def _is_told_to_nobody(_user: UserName, _news: tuple[str, ...]) -> None:
+async def _is_told_to_nobody(_user: UserName, _news: tuple[News, ...]) -> None:
     pass
 
 
 class DecisionNews:
     """The decisions that are yet to be told: one of each request at most, the last."""
 
-    def __init__(self, ledger: Ledger, kept: LedgerNotes, slot_word: Callable[[], str]) -> None:
-        self._ledger, self._kept, self._slot_word = ledger, kept, slot_word
+    def __init__(
+        self, ledger: Ledger, kept: LedgerNotes, now_ms: Callable[[], int], slot_word: Callable[[], str]
+    ) -> None:
+        self._ledger, self._kept, self._now_ms, self._slot_word = ledger, kept, now_ms, slot_word
         #: Says something in all notebooks of a user that are connected; set by the broker.
-        self.tell_all: Callable[[UserName, tuple[str, ...]], Awaitable[None]] = _is_told_to_nobody
+        self.tell_all: Callable[[UserName, tuple[News, ...]], Awaitable[None]] = _is_told_to_nobody
         self._latest: dict[UserName, dict[str, AllowanceNote]] = {}  #: what became last of each, the latest last
         self._untold: dict[UserName, dict[str, AllowanceNote]] = {}
         self._told: list[str] = []  #: and not written down yet
@@ -47,17 +52,21 @@ class DecisionNews:
     async def recall(self, notes: Iterable[AllowanceNote]) -> None:
         """Take in what was decided before this broker was started, and not told."""
         payloads = await asyncio.to_thread(self._ledger.event_payloads, TOLD)
-        told = {msgspec.convert(one, ToldNote).id for one in payloads}
+        marks = [msgspec.convert(one, ToldNote) for one in payloads]
+        if not marks:  # a broker that told nobody may have decided a lot before: its users have read it elsewhere
+            marks = [ToldNote("", self._now_ms())]
+            await self._kept.keep(TOLD, marks[0])
+        told, until_ms = {one.id for one in marks}, max(one.until_ms for one in marks)
         for note in sorted(notes, key=lambda one: one.decided_at_ms or one.asked_at_ms):
             self._note(note)
-            if name_decision(note) in told:
+            if name_decision(note) in told or (note.decided_at_ms or 0) < until_ms:
                 self._untold.get(note.user, {}).pop(note.id, None)
 
     async def note(self, note: AllowanceNote) -> None:
         """Take in what became of a request, and have it told."""
         self._note(note)
         if is_news(note):
-            await self.tell_all(note.user, (self._sentence(note),))
+            await self.tell_all(note.user, (self._news(note),))
 
     def list_recent(self, user: UserName, now_ms: int) -> tuple[OwnDecision, ...]:
         """List what others decided of late of what a user asked for, the latest first; looks at nobody else's."""
@@ -82,11 +91,17 @@ class DecisionNews:
         if not mine:
             del self._untold[note.user]
 
-    def take(self, user: UserName) -> tuple[str, ...]:
-        """Return what is to be told to a user, in sentences: it is not told again, once `keep_told` was called."""
+    def take(self, user: UserName) -> tuple[News, ...]:
+        """Return what is to be told to a user: it is not told again, once `keep_told` was called.
+
+        What was granted and is over by now is of no use to them, and is left out.
+        """
         notes = list(self._untold.pop(user, {}).values())
         self._told += [name_decision(note) for note in notes]
-        return tuple(self._sentence(note) for note in notes)
+        return tuple(self._news(note) for note in notes if not self._is_past(note))
+
+    def _is_past(self, note: AllowanceNote) -> bool:
+        return note.state == "granted" and (note.until_ms or 0) <= self._now_ms()
 
     async def keep_told(self) -> None:
         """Write down what was told, for a broker that is started again."""
@@ -94,9 +109,9 @@ class DecisionNews:
         for name in told:
             await self._kept.keep(TOLD, ToldNote(name))
 
-    def _sentence(self, note: AllowanceNote) -> str:
+    def _news(self, note: AllowanceNote) -> News:
         decision = describe_decision(note, self._slot_word())
-        return f"{decision.title}: {decision.sentence}"
+        return News(id=decision.id, sentence=f"{decision.title}: {decision.sentence}", about=note.id)
 
 
 def name_decision(note: AllowanceNote) -> str:

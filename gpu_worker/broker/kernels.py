@@ -156,7 +156,7 @@ class Kernels:
         if route is not None:
             await self._send(route, message)
 
-    async def tell_user(self, user: UserName, news: tuple[str, ...]) -> None:
+    async def tell_user(self, user: UserName, news: tuple[wire.News, ...]) -> None:
         """Say something in all notebooks of a user that are connected, with their next cells."""
         for kernel in [one for one in self._known.values() if one.hears_news and one.person.user == user]:
             await self._send(kernel.route, wire.Pong(news=news))

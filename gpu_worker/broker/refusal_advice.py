@@ -12,10 +12,11 @@ from gpu_worker.scheduler.exclusive_reasons import NotExclusive
 from gpu_worker.scheduler.policy.projects import GPU_MILLI
 
 
-def how_to_ask(reason: actions.Reason, project: ProjectId | None) -> str:
+def how_to_ask(reason: actions.Reason, project: ProjectId | None, *, has_budgets: bool = False) -> str:
     """Say with which line a user may ask for what was refused; empty where asking would not help.
 
-    `project` is the one that the cell named; None is the user's usual one.
+    `project` is the one that the cell named; None is the user's usual one. Where several budgets hold it
+    (`has_budgets`), the line names the one that the cell is too large for: another may leave less.
     """
     match reason:
         case actions.WalltimeTooLong(walltime_ms=walltime_ms) | actions.TooLongForProject(walltime_ms=walltime_ms):
@@ -24,6 +25,7 @@ def how_to_ask(reason: actions.Reason, project: ProjectId | None) -> str:
             what = f"--time {spell_duration(walltime_ms)}"
         case actions.OverBudget():
             what = f"--budget {missing_hours(reason)}"
+            what += f" --budget-of {shlex.quote(reason.project)}" if has_budgets else ""
         case NotExclusive(gpus=gpus):
             what = f"--exclusive --gpus {gpus}"
         case actions.TooManyPerCell(gpus=gpus):

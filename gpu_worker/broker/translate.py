@@ -7,6 +7,7 @@ from bulletin.codes import LeaseEnd, RefusalCode
 from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, SessionId, UserName
 from bulletin.wire import messages as wire
 from gpu_worker.broker.active_lease import PendingRequest
+from gpu_worker.broker.budget_requests import list_budgets
 from gpu_worker.broker.ledger import CellRecord
 from gpu_worker.broker.ledger_notes import printable
 from gpu_worker.broker.refusal_advice import how_to_ask, what_groups_have
@@ -119,7 +120,8 @@ def refused(pending: PendingRequest, reason: actions.Reason, accounts: Accounts)
         sentence = reason.describe(has_other_projects=pending.person.has_other_projects)
     else:
         sentence = str(reason)
-    sentence += how_to_ask(reason, asked.project) + what_groups_have(reason, accounts)
+    has_budgets = len(list_budgets(accounts, asked.project or pending.person.project)) > 1
+    sentence += how_to_ask(reason, asked.project, has_budgets=has_budgets) + what_groups_have(reason, accounts)
     return wire.Refusal(code=_refusal_code(reason), sentence=sentence, request=asked.request)
 
 

@@ -63,5 +63,6 @@ def test_what_is_refused_is_asked_for_granted_at_a_command_line_and_runs(
     )
     assert "Granted by " in waited.shown
     assert "(good luck). Run your cell again." in waited.shown
+    assert "granted what you asked for" not in waited.shown, "it is said once"
     assert notebook.run(CELL).stream() == "ran\n"
     assert "Granted by " in notebook.run("%gpu").shown

@@ -247,7 +247,7 @@ def test_what_a_ledger_recalls_of_a_budget_is_spent() -> None:
     assert pool.wants("club.bob") == []
     assert pool.why("club.bob/1").reason == (
         "what runs may use all that is left of the 1 GPU-hour of this day in project 'club'; "
-        "the next one begins in 24 h"
+        "the next one begins in 24 h, and `%gpu request --budget HOURS` asks for more of this one"
     )
     pool.replay()
 
@@ -299,13 +299,24 @@ def test_a_budget_that_is_spent_waits_for_the_next_period() -> None:
     pool.later(30 * MINUTE)
     assert pool.wants("club.cem") == []
     assert pool.why("club.cem/1").reason == (
-        "project 'club' has used the 1 GPU-hour of this day; the next one begins in 23 h"
+        "project 'club' has used the 1 GPU-hour of this day; the next one begins in 23 h, "
+        "and `%gpu request --budget HOURS` asks for more of this one"
     )
     assert evicted(pool.end("club.ann:1")) == ["club.ann:1"]
     assert pool.free("club.ann:1") == []
     assert pool.order(["club.bob:1"]) == []
     assert granted(pool.later(23 * 60 * MINUTE + 30 * MINUTE)) == ["club.cem:1"]
     pool.replay()
+
+
+def test_who_waits_for_one_of_several_budgets_reads_which_one_to_ask_for() -> None:
+    of_day = Budget(60 * MINUTE, "day")
+    pool = Quotas(project("our club", budget=of_day), project("choir", "our club", budget=Budget(120 * MINUTE, "day")))
+    pool.join("a", slots(3))
+    pool.busy("choir.ann", "choir.bob")
+    pool.later(30 * MINUTE)
+    assert pool.wants("choir.cem") == []
+    assert "`%gpu request --budget HOURS --budget-of 'our club'`" in pool.why("choir.cem/1").reason
 
 
 def test_a_cell_starts_only_if_the_budget_can_finish_it() -> None:
@@ -318,7 +329,8 @@ def test_a_cell_starts_only_if_the_budget_can_finish_it() -> None:
     assert pool.wants("club.cem") == []
     assert pool.why("club.cem/1").reason == (
         "the 1 GPU-hour of this week in project 'club' is enough for 20 min of such a cell beside what runs, "
-        "and yours may take 30 min: ask for less with --time; the next one begins in 3.9 days"
+        "and yours may take 30 min: ask for less with --time; the next one begins in 3.9 days, "
+        "and `%gpu request --budget HOURS` asks for more of this one"
     )
     assert granted(pool.ask("club.dan", project="club", walltime_ms=15 * MINUTE)) == ["club.dan:1"]
     pool.replay()

@@ -30,6 +30,8 @@ class RequestAllowance(Message, frozen=True, kw_only=True, tag="request-allowanc
     is_exclusive: bool = False
     #: Beyond the project's budget, GPUs times milliseconds, in the period that runs. It is asked for alone.
     budget_ms: Annotated[int, msgspec.Meta(ge=1, le=MOST_BUDGET_MS)] | None = None
+    #: Whose budget, of those that cells of the project use up; empty is the one that leaves least.
+    budget_of: Name = ""
     #: None is as long as is usual there.
     for_ms: Duration | None = None
     why: Words = ""

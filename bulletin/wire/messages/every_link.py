@@ -44,11 +44,18 @@ class Ping(Message, frozen=True, kw_only=True, tag="ping"):
     slots: Annotated[tuple[SlotUse, ...], msgspec.Meta(max_length=4096)] = ()
 
 
+class News(msgspec.Struct, frozen=True):
+    """A sentence for a notebook's user, told once: what was said under an id already is not said again."""
+
+    id: str
+    sentence: str
+    about: str = ""  #: the id of the request that was decided
+
+
 class Pong(Message, frozen=True, tag="pong"):
     """The answer to Ping."""
 
-    #: What is to be told to a notebook's user, each once.
-    news: tuple[str, ...] = ()
+    news: tuple[News, ...] = ()
 
 
 class Unknown(Message, frozen=True, tag="unknown"):

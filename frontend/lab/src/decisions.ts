@@ -11,7 +11,8 @@ export class DecisionFollower {
       return [];
     }
     const known = this.known;
-    this.known = new Set(view.decided.map(one => one.id));
+    // An answer lists a few: what is back in it, since a later one has gone, was told before.
+    this.known = new Set([...(known ?? []), ...view.decided.map(one => one.id)]);
     return view.decided
       .filter(one => known !== null && !known.has(one.id))
       .map(one => ({ lease: one.id, title: one.title, body: one.sentence, isWell: one.is_granted }));

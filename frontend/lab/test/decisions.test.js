@@ -25,6 +25,11 @@ test('what was decided before anybody looked is no news, nor is it after a pool 
   assert.deepEqual(play({ pool: 'away' }, known, { pool: 'away' }, known), []);
 });
 
+test('a decision that is listed again, since a later one has gone, is no news', () => {
+  const told = play({}, { decided: [decided('a')] }, { decided: [decided('b')] }, { decided: [decided('a')] });
+  assert.deepEqual(told.map(one => one.lease), ['a', 'b']);
+});
+
 test('a page that nobody sees asks on while its user waits for a decision', () => {
   assert.equal(nextAsk({ ...there, awaits_decision: true }, true, false, 0), HIDDEN);
   assert.equal(nextAsk(there, true, false, 0), null);

@@ -1,5 +1,6 @@
 """Why a request waits, and for how long at most: from the same questions that decide."""
 
+import shlex
 from collections.abc import Mapping
 from contextlib import closing
 from itertools import islice
@@ -219,7 +220,12 @@ def _budget(state: State, request: Request, at: Account) -> str | None:
     budget = at.budget
     assert budget is not None, "what may be spent of it is known"
     whole = show_gpu_time(budget.gpu_ms, on_cpu=state.slot_catalog.is_on_cpu(request.lane))
-    begins = f"the next one begins in {show_duration(at.period_ends_ms - now_ms)}"
+    others = any(one.budget is not None for one in state.accounts.of(request.project).path if one is not at)
+    named = f" --budget-of {shlex.quote(at.project.id)}" if others else ""  # another may leave less
+    begins = (
+        f"the next one begins in {show_duration(at.period_ends_ms - now_ms)}, and `%gpu request --budget HOURS{named}` "
+        "asks for more of this one"
+    )
     if not at.left(now_ms):
         return f"project {at.project.id!r} has used the {whole} of this {budget.period}; {begins}"
     left_ms = max(0, spendable) // shape.charged

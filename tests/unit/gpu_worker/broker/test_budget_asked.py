@@ -15,6 +15,7 @@ from bulletin.wire.messages.allowance_requests import (
     DecideAllowance,
     RequestAllowance,
 )
+from bulletin_magic.commands.allowance_line import parse_request
 from gpu_worker.broker import reports
 from gpu_worker.broker.active_lease import PendingRequest
 from gpu_worker.broker.identity import Person
@@ -80,7 +81,7 @@ def refusal(broker: BrokerParts, hours: int) -> str:
 def test_who_lacks_budget_reads_how_to_ask_and_runs_once_the_lead_has_granted_it(pool: BrokerParts) -> None:
     said = refusal(pool, 4)
     assert "is more than the 2 GPU-hours that project 'maths' has each day" in said
-    assert 'To ask for it: `%gpu request --budget 2 --why "..."`.' in said
+    assert 'To ask for it: `%gpu request --budget 2 --budget-of maths --why "..."`.' in said
     asked = row(pool, ANN, MORE)
     assert (asked.state, asked.budget_of, asked.leads) == ("open", "maths", ("lea", "sue"))
     granted = grant(pool, LEA, asked)
@@ -136,9 +137,26 @@ def test_the_budget_that_leaves_least_is_asked_for_and_who_leads_it_decides(pool
     assert budget(pool, "school") == (22, 3)
 
 
+def test_the_line_of_a_refusal_asks_for_the_budget_that_refused_and_not_for_the_one_that_leaves_less(
+    pool: BrokerParts,
+) -> None:
+    pool.step(events.UseRecalled((), {ProjectId("school"): 19 * HOUR_MS * 1000}))
+    said = refusal(pool, 4)
+    words = said.partition("`%gpu request ")[2].partition("`")[0]
+    question = parse_request(words.replace("...", "the deadline")).question
+    assert isinstance(question, RequestAllowance)
+    asked = row(pool, ANN, question)
+    assert asked.budget_of == "maths"
+    grant(pool, LEA, asked)
+    assert refusal(pool, 4) == ""
+    other = row(pool, ANN, RequestAllowance(budget_ms=2 * HOUR_MS, budget_of="school", why="the deadline"))
+    assert (other.state, other.budget_of) == ("open", "school"), "as much of another budget is another request"
+
+
 @pytest.mark.parametrize(
     ("asked", "problem"),
     [
+        (RequestAllowance(budget_ms=HOUR_MS, budget_of="free", why="x"), "Of these they use one: 'maths', 'school'."),
         (RequestAllowance(budget_ms=HOUR_MS, gpus=2, why="x"), "alone"),
         (RequestAllowance(budget_ms=HOUR_MS, why=" "), "--why"),
     ],

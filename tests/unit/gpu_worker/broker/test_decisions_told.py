@@ -37,6 +37,10 @@ def decide(broker: BrokerParts, name: str, *, is_granted: bool = True, sentence:
     assert isinstance(broker.ask(ADMIN, decision), AllowanceReport)
 
 
+def told_to_ann(broker: BrokerParts) -> list[str]:
+    return [one.sentence for one in broker.console.allowances.news.take(ANN.user)]
+
+
 def own(broker: BrokerParts) -> OwnReport:
     report = broker.ask(ANN, AskOwn())
     assert isinstance(report, OwnReport)
@@ -47,14 +51,14 @@ def test_a_decision_is_told_with_who_decided_and_until_when(broker: BrokerParts)
     name = ask(broker)
     assert (own(broker).awaits_decision, own(broker).decided) == (True, ())
     decide(broker, name, sentence="good luck")
-    [told] = broker.console.allowances.news.take(ANN.user)
+    [told] = told_to_ann(broker)
     assert told.startswith("root granted what you asked for: cells of up to 4 h in project 'maths', until ")
     assert told.endswith(" (2 days, where you asked for 24 h). “good luck”")
     [listed] = own(broker).decided
     assert (f"{listed.title}: {listed.sentence}", listed.is_granted) == (told, True)
     assert not own(broker).awaits_decision
     decide(broker, name, is_granted=False)
-    [ended] = broker.console.allowances.news.take(ANN.user)
+    [ended] = told_to_ann(broker)
     assert ended == "root ended what you were granted: cells of up to 4 h in project 'maths'."
     assert [one.title for one in own(broker).decided] == ["root ended what you were granted"]
     broker.now_ms += 2 * DAY_MS
@@ -68,6 +72,35 @@ def test_it_is_told_once_also_by_a_broker_that_was_started_again(broker: BrokerP
     asyncio.run(again.console.allowances.news.keep_told())
     assert restarted(ledger).console.allowances.news.take(ANN.user) == ()
     assert again.console.allowances.news.take(ANN.user) == ()
+
+
+def test_what_was_decided_before_any_broker_told_decisions_is_not_told(ledger: Ledger) -> None:
+    earlier = BrokerParts(ledger)  # one that wrote down no word of what is told
+    earlier.now_ms = 1_000 * DAY_MS - 1
+    decide(earlier, ask(earlier), is_granted=False)
+    broker = restarted(ledger)
+    assert told_to_ann(broker) == []
+    broker.now_ms += 1
+    decide(broker, ask(broker), is_granted=False)
+    [told] = told_to_ann(restarted(ledger))
+    assert told.startswith("root declined")
+
+
+def test_a_grant_that_is_over_before_anybody_could_be_told_is_not_told(broker: BrokerParts) -> None:
+    decide(broker, ask(broker))
+    broker.now_ms += 2 * DAY_MS
+    assert told_to_ann(broker) == []
+
+
+def test_each_decision_has_its_own_id_also_where_the_words_are_the_same(broker: BrokerParts) -> None:
+    names = list[str]()
+    for _ in range(2):
+        names.append(ask(broker))
+        decide(broker, names[-1], is_granted=False, sentence="use batch")
+    news = broker.console.allowances.news.take(ANN.user)
+    assert len({one.sentence for one in news}) == 1
+    assert [one.id for one in news] == [f"{name}-declined" for name in names]
+    assert [one.about for one in news] == names
 
 
 def test_what_a_user_did_and_what_others_asked_for_is_no_news(broker: BrokerParts) -> None:
