@@ -58,12 +58,12 @@ class ScaledEngine:
                 await self._tell_meanwhile(link, self._look())
                 news = self._news
                 demand = await link.ask(news)
-                if demand is not None:
-                    await self._tell_meanwhile(link, self._step(demand, pool, {one.node for one in news.ended}))
                 found = self._find_other_door(pool)
                 if found is not None:
                     link.close()
                     pool, link = found, DemandLink(found)
+                if demand is not None:
+                    await self._tell_meanwhile(link, self._step(demand, pool, {one.node for one in news.ended}))
                 await asyncio.sleep(_STEP_S)
         finally:
             link.close()
