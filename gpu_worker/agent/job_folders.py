@@ -1,9 +1,8 @@
 """Folders that jobs make for their agents: each is its agent's while that lives, and then the next one clears it away.
 
 An agent that is killed leaves its folder. Whose agent is gone is known by a lock that nobody holds, and by no process
-that names the folder: an agent in a container, or of an earlier Bulletin, is known by one of the two. A job that has
-made its folder has an hour to start its agent. A folder says in a file on which host it was made: where jobs share
-theirs with other nodes, neither locks nor processes of those are seen.
+that names the folder. Which host's it is a file in it says: where nodes share the folder of all of these, neither
+locks nor processes of the others are seen. A folder without that file stays: no agent came to it, or an earlier one's.
 """
 
 import contextlib
