@@ -4,12 +4,9 @@ A command changes the file, and a broker that runs follows it: also one that doe
 removed.
 """
 
-import contextlib
-import fcntl
-import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 import structlog
@@ -18,8 +15,9 @@ from msgspec import structs
 from bulletin.errors import BadConfig
 from bulletin.wire import keys
 from bulletin.wire.keys import EarlierKey, NodesFile, RegisteredNode
+from gpu_worker.file_locks import locked
 
-#: So many keys that a node had before are remembered.
+#: So many keys that a node had before are remembered, and one more where that one is to be worth nothing at once.
 _MOST_EARLIER = 8
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
@@ -44,6 +42,7 @@ class NodeRegistry:
     def __init__(self, folder: Path, now_ms: Callable[[], int] = time_of_day_ms) -> None:
         """Take the folder of the pool, and a clock that says the time of day. Nothing is read yet."""
         self.path, self._now_ms = folder / "nodes.json", now_ms
+        self._lock = folder / ".nodes.lock"
         self._facts: tuple[int, int, int] | None = None
         self._names: dict[str, str] = {}
         #: Until when the keys among these are accepted that nodes had before.
@@ -101,7 +100,7 @@ class NodeRegistry:
     def add(self, name: str, public_key: str, now_ms: int, *, replaces: bool, is_of_engine: bool = False) -> None:
         """Register a node; one of this name loses its key by it (`replaces`). Raises BadConfig if there is one."""
         check_name(name)
-        with self._locked():
+        with locked(self._lock):
             nodes = {one.node: one for one in self.read()}
             if name in nodes and not replaces:
                 raise BadConfig(
@@ -116,9 +115,10 @@ class NodeRegistry:
     def rotate(self, name: str, public_key: str, accepts_old_ms: int) -> int:
         """Give a registered node another key; those that it has are accepted for so long.
 
-        Returns until when, in milliseconds since 1970. Raises BadConfig if there is no such node to have one.
+        Returns until when, in milliseconds since 1970. Raises BadConfig if there is no such node to have one, or
+        too many that it had are accepted.
         """
-        with self._locked():
+        with locked(self._lock):
             nodes = {one.node: one for one in self.read()}
             node = _require(nodes, name)
             if node.is_of_engine:
@@ -126,15 +126,25 @@ class NodeRegistry:
                     f"The node {name!r} is a job of the pool's engine, whose keys end with it: the next job has others."
                 )
             until_ms = self._now_ms() + accepts_old_ms
+            promised = [old for old in node.earlier_keys if old.until_ms > self._now_ms()]
+            if accepts_old_ms > 0 and len(promised) >= _MOST_EARLIER:
+                raise BadConfig(
+                    f"The node {name!r} has {len(promised)} earlier keys whose time is not over, and no room for one "
+                    "more: give its agent the file that was made last. Or give it new keys, by which all others are "
+                    f"worth nothing at once: bulletin node add {name} --replace"
+                )
             # Whose time is over is not forgotten at once: what runs at an agent that has no other one goes on.
-            earlier = (*node.earlier_keys, EarlierKey(public_key=node.public_key, until_ms=until_ms))
-            nodes[name] = structs.replace(node, public_key=public_key, earlier_keys=earlier[-_MOST_EARLIER:])
+            over = [old for old in node.earlier_keys if old not in promised]
+            room = max(0, _MOST_EARLIER - 1 - len(promised))
+            kept = over[max(0, len(over) - room) :]
+            present = EarlierKey(public_key=node.public_key, until_ms=until_ms)
+            nodes[name] = structs.replace(node, public_key=public_key, earlier_keys=(*kept, *promised, present))
             self._write(nodes)
         return until_ms
 
     def remove(self, name: str) -> None:
         """Revoke a node's key. Raises BadConfig if there is no such node."""
-        with self._locked():
+        with locked(self._lock):
             nodes = {one.node: one for one in self.read()}
             _require(nodes, name)
             del nodes[name]
@@ -142,16 +152,6 @@ class NodeRegistry:
 
     def _write(self, nodes: dict[str, RegisteredNode]) -> None:
         keys.write_private(self.path, NodesFile(nodes=tuple(nodes[name] for name in sorted(nodes))))
-
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Let no two commands change the file at once."""
-        handle = os.open(self.path.with_name(".nodes.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(handle)
 
     def _follow(self) -> None:
         """Read the file again where it has changed."""

@@ -130,8 +130,9 @@ class AgentCommand(Command):
         if not (self.remove_folder and membership.node):
             self.status = self.serve(run)
             return
-        with job_folders.hold(settings.folder):
-            job_folders.remove_left(settings.folder)
+        with job_folders.hold(settings.folder) as can_be_seen:
+            if can_be_seen:
+                job_folders.remove_left(settings.folder)
             try:
                 self.status = self.serve(run)
             finally:

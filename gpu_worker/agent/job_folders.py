@@ -1,8 +1,8 @@
 """Folders that jobs make for their agents: each is its agent's while that lives, and then the next one clears it away.
 
 An agent that is killed leaves its folder. Whose agent is gone is known by a lock that nobody holds, and by no process
-that names the folder: an agent in a container, or of an earlier Bulletin, is known by one of the two. A job that has
-made its folder has an hour to start its agent.
+that names the folder. Which host's it is a file in it says: where nodes share the folder of all of these, neither
+locks nor processes of the others are seen. A folder without that file stays: no agent came to it, or an earlier one's.
 """
 
 import contextlib
@@ -10,24 +10,36 @@ import fcntl
 import os
 import re
 import shutil
+import socket
 import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from bulletin.boot_id import read_boot_id
+from gpu_worker.file_locks import lock
+
 #: As the scripts of jobs call them.
 _NAME = re.compile(r"bulletin-agent\.\w{6,}")
 _YOUNG_S = 3600.0
 _PROCESSES = Path("/proc")
+#: The file that says so.
+_HOST = ".host"
 
 
 @contextlib.contextmanager
-def hold(folder: Path) -> Iterator[None]:
-    """Show other agents that this folder is in use, for as long as the block takes."""
+def hold(folder: Path) -> Iterator[bool]:
+    """Show other agents that this folder is in use, for as long as the block takes; yields whether that can be seen.
+
+    Where the file system has no locks, it cannot, and nothing is to be removed.
+    """
     handle = _open(folder)
     try:
-        fcntl.flock(handle, fcntl.LOCK_SH)
-        yield
+        is_seen = lock(handle, fcntl.LOCK_SH)
+        with contextlib.suppress(OSError):  # it is the next agent that reads it, and leaves the folder where it is not
+            if is_seen:
+                folder.joinpath(_HOST).write_text(_host())
+        yield is_seen
     finally:
         os.close(handle)
 
@@ -52,11 +64,25 @@ def _remove_if_left(folder: Path, removed: list[Path]) -> None:
         is_own = facts.st_uid == os.geteuid() and stat.S_IMODE(facts.st_mode) & 0o077 == 0
         if not is_own or time.time() - facts.st_mtime < _YOUNG_S:
             return
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not _is_of_this_host(handle) or not lock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            return
         # In a folder that all may write to, such as /tmp, nobody else exchanges it: it is this user's.
         if not _is_named_by_a_process(folder):
             shutil.rmtree(folder)
             removed.append(folder)
+    finally:
+        os.close(handle)
+
+
+def _host() -> str:
+    return f"{socket.gethostname()} {read_boot_id()}\n"
+
+
+def _is_of_this_host(folder: int) -> bool:
+    """Whether an agent of this host has held the folder since the host was started. Raises OSError."""
+    handle = os.open(_HOST, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        return os.read(handle, 1_000) == _host().encode()
     finally:
         os.close(handle)
 

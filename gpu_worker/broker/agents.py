@@ -220,9 +220,9 @@ class Agents:
                         await self.shell.give_up_lease(lease, node_sentences.REVOKED)
                 self._admission.end(agent.route)
                 self._forget(agent_id)
-                self.unreachable.forget(agent_id)
                 self._absent.forget(agent.message.node)
                 await self.shell.drop_node(agent_id, agent.heard_ms)
+                await self.unreachable.forget(agent_id)
                 continue
             agent.heard_ms = min(agent.heard_ms + unheard_ms, now_ms)
             silent_ms = now_ms - agent.heard_ms
@@ -262,12 +262,12 @@ class Agents:
     async def _lose(self, agent_id: AgentId, agent: ConnectedAgent) -> None:
         self._log.warning("agent lost", agent=agent_id, node=agent.message.node)
         self._forget(agent_id)
-        self.unreachable.forget(agent_id)
         if not self._admission.is_of_engine(agent.key):
             self._absent.note_lost(
                 agent.message.node, agent.heard_ms, is_registered=bool(self._admission.name_of(agent.key))
             )
         await self.shell.drop_node(agent_id, agent.heard_ms)
+        await self.unreachable.forget(agent_id)
 
     async def _end_unused(self, agent_id: AgentId, agent: ConnectedAgent, message: wire.LeaseOver) -> None:
         """End a lease whose notebook did not come; first see whether others would, so that it is not sent here again.

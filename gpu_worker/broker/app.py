@@ -16,11 +16,13 @@ import structlog
 import zmq
 import zmq.asyncio
 
+from bulletin.errors import BadConfig
 from bulletin.units import DAY_MS
 from bulletin.wire import channel, clients, console, frames, keys, messages as wire, page_requests
 from bulletin.wire.connections import Connections
 from bulletin.wire.messages.engine_broker import Demand
 from bulletin.wire.messages.own_cells import OwnReport
+from gpu_worker import pool_keys
 from gpu_worker.broker import picture, recall
 from gpu_worker.broker.access_review import AccessReview
 from gpu_worker.broker.agent_admission import AgentAdmission
@@ -342,7 +344,7 @@ class Broker:
     def _bind(self) -> None:
         """Listen where it did last time, and keep where that is."""
         self.files = msgspec.structs.replace(self._doors.open(self.files), serves_hub=self._serves_hub)
-        keys.write_private(self.settings.pool_file, self.files)
+        pool_keys.keep(self.settings.pool_file, self.files)
         public = keys.PublicFile(address=self.files.kernel_address, public_key=self.files.keys.public)
         keys.write_public(self.settings.public_file, public)
 
@@ -351,7 +353,10 @@ class Broker:
         files = self._doors.close_earlier(self.files)
         if files != self.files:
             self.files = files
-            keys.write_private(self.settings.pool_file, files)
+            try:
+                pool_keys.keep(self.settings.pool_file, files)
+            except BadConfig as error:  # a broker that is started again closes them again
+                self._log.error("that the broker's old keys are over is not kept", problem=str(error))
 
     async def _tick(self) -> None:
         """Tick once a second, or when the scheduler wants it; return when the pool has been idle for long enough."""

@@ -37,10 +37,6 @@ _REST_MS = 1_000
 #: Who may not know a name is told so.
 SOMEONE = UserName("someone else")
 _UNKNOWN = "The hub does not know your server's token. Restart your server from the hub's control panel."
-_HIDES_GROUPS = (
-    "The hub does not show the pool any more in which groups you are. Try again in a moment; if it stays so, tell the "
-    "pool's admins: its service needs the scope read:users:groups of the hub."
-)
 
 
 class Person(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,8 +110,8 @@ class Identity:
         self._unsaid: dict[str, tuple[int, HubSilent]] = {}
         #: Tokens (as digests) that the hub refused, until when and why; the oldest first.
         self._refused: dict[bytes, tuple[int, NotAllowed]] = {}
-        #: Users whose groups the hub has shown.
-        self._in_groups: set[UserName] = set()
+        #: Tokens of which the hub said nothing when it was asked last, and until when it is not asked again.
+        self._unanswered: dict[str, int] = {}
         self._away_until_ms = 0
 
     def close(self) -> None:
@@ -136,6 +132,8 @@ class Identity:
         if self._hub is None:
             raise NotAllowed("The pool does not know this connection's token: its connection file is out of date.")
         self._forget(now_ms)
+        if token in self._unanswered:
+            return self._believed[token][1]
         until_ms, refusal = self._refused.get(_digest(token), (now_ms, None))
         if refusal is not None and until_ms > now_ms:
             raise refusal.with_traceback(None)
@@ -188,27 +186,26 @@ class Identity:
                 raise
 
     async def _ask_and_remember(self, token: str, now_ms: int) -> Person:
-        """Ask the hub, and remember what it said. One that showed a user's groups and does not now is silent."""
+        """Ask the hub, and remember what it said. One that showed groups for a token and does not now is silent."""
+        known = self._believed[token][1] if token in self._believed else None
         try:
             person = await self._ask_aside(token, now_ms)
-            if not person.shows_groups and person.user in self._in_groups:
-                raise HubSilent(_HIDES_GROUPS)
         except HubSilent as error:
             if isinstance(error, HubAway):
                 self._away_until_ms = now_ms + _REST_MS
-            if token not in self._believed:
+            if known is None:
                 raise
-            return self._believed[token][1]  # a hub that restarts stops nobody who works
+            self._unanswered[token] = now_ms + _REST_MS
+            return known  # a hub that restarts stops nobody who works
         except NotAllowed as error:
             self._believed.pop(token, None)
             self._refused.pop(_digest(token), None)  # the newest last
             self._refused[_digest(token)] = (now_ms + _REFUSE_MS, error)
             raise
+        if known is not None and known.groups and not person.shows_groups:
+            self._unanswered[token] = now_ms + _REST_MS
+            return known
         self._believed[token] = (now_ms + _BELIEVE_MS, person)
-        if person.groups:
-            self._in_groups.add(person.user)
-        elif person.shows_groups:
-            self._in_groups.discard(person.user)
         return person
 
     async def _ask_aside(self, token: str, now_ms: int) -> Person:
@@ -244,6 +241,11 @@ class Identity:
         """Drop what is believed no longer, whatever happens."""
         self._believed = {
             known: entry for known, entry in self._believed.items() if entry[0] + _BELIEVE_STILL_MS > now_ms
+        }
+        self._unanswered = {
+            token: until_ms
+            for token, until_ms in self._unanswered.items()
+            if until_ms > now_ms and token in self._believed
         }
         while self._refused:
             oldest = next(iter(self._refused))

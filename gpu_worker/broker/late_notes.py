@@ -31,17 +31,19 @@ class LateNotes:
         """Write a note behind the others; False, and nothing is written, where there is no room for it."""
         line = msgspec.json.encode(note) + b"\n"
         try:
-            handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-            with os.fdopen(handle, "wb", buffering=0) as file:
-                facts = os.fstat(handle)
-                if not stat.S_ISREG(facts.st_mode) or facts.st_size + len(line) > _MOST_BYTES:
-                    return False
-                os.fchmod(handle, 0o600)
-                is_whole = file.write(line) == len(line)
-                os.fsync(handle)
-                return is_whole
+            handle = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         except OSError:
             return False
+        try:
+            facts = os.fstat(handle)
+            if not stat.S_ISREG(facts.st_mode) or facts.st_size + len(line) >= _MOST_BYTES:
+                return False
+            os.fchmod(handle, 0o600)
+            return _append(handle, line, facts.st_size)
+        except OSError:
+            return False
+        finally:
+            os.close(handle)
 
     def read(self) -> list[LedgerEvent]:
         """Return all of them; a line that its writer did not come to the end of is none."""
@@ -54,6 +56,20 @@ class LateNotes:
     def clear(self) -> None:
         """Forget all of them: the ledger has them."""
         self._path.unlink(missing_ok=True)
+
+
+def _append(handle: int, line: bytes, size_bytes: int) -> bool:
+    """Write a line behind the others, or nothing: part of one would take the next with it."""
+    if size_bytes and os.pread(handle, 1, size_bytes - 1) != b"\n":
+        line = b"\n" + line  # who wrote the last one was killed
+    try:
+        is_whole = os.write(handle, line) == len(line)
+        os.fsync(handle)
+    except OSError:
+        is_whole = False
+    if not is_whole:
+        os.ftruncate(handle, size_bytes)
+    return is_whole
 
 
 def _parse(line: bytes) -> LedgerEvent | None:

@@ -31,6 +31,7 @@ class NodeNote(msgspec.Struct, frozen=True):
     by: UserName
     at_ms: int | None = None  #: from when on, in milliseconds since 1970, UTC; None is from when it was said
     why: str = ""
+    is_for_all: bool = False  #: who wrote the reason knew that everybody reads it
 
 
 class NodeDrains:
@@ -50,13 +51,14 @@ class NodeDrains:
             await self._note(msgspec.convert(payload, NodeNote))
 
     def is_drained(self, agent: AgentId) -> bool:
-        """Tell whether an admin wants a node empty."""
-        return agent in self._notes
+        """Tell whether an admin wants a node empty by now."""
+        note = self._notes.get(agent)
+        return note is not None and (note.at_ms is None or note.at_ms <= self._now_ms())
 
     def why(self, agent: AgentId) -> str:
-        """Tell why a node is drained, or is to be; empty where nobody said so."""
+        """Tell everybody why a node is drained, or is to be; empty where nobody said so for all to read."""
         note = self._notes.get(agent)
-        return note.why if note is not None else ""
+        return note.why if note is not None and note.is_for_all else ""
 
     async def change(
         self, person: Person, asked: console.Drain, show: Callable[[list[Lease]], tuple[console.RunningRow, ...]]
@@ -80,7 +82,15 @@ class NodeDrains:
         at_ms = self._now_ms() + asked.in_ms if is_planned and asked.in_ms is not None else None
         why = printable(asked.why)
         notes = [
-            NodeNote(agent, names[agent], is_drained=not asked.is_undone, by=person.user, at_ms=at_ms, why=why)
+            NodeNote(
+                agent,
+                names[agent],
+                is_drained=not asked.is_undone,
+                by=person.user,
+                at_ms=at_ms,
+                why=why,
+                is_for_all=True,
+            )
             for agent in agents
             if is_planned or asked.is_undone == (agent in self._notes) or agent in self._state.planned_drains.at_ms
         ]

@@ -59,6 +59,20 @@ def forget_some(database: Database, before_ms: int) -> int:
         return gone
 
 
+def forget_earlier(database: Database) -> int:
+    """Delete some of what was said of a pool's nodes before it was said anew; return how many rows went.
+
+    Of it the last is read alone, and where nodes come and go it is said every second.
+    """
+    with database.writing() as connection:
+        said = select(events.c.seq).where(events.c.kind == "nodes-there").order_by(events.c.id.desc())
+        numbers = list(connection.scalars(said.offset(1).limit(10 * _AT_ONCE)))
+        if not numbers:
+            return 0
+        with _may_delete(connection, (events,)):
+            return connection.execute(delete(events).where(events.c.seq.in_(numbers))).rowcount
+
+
 def _outdated_groups(before_ms: int) -> Select[tuple[int, str]]:
     """Select what was new of hub groups before a time, and is no more: the last thing said of each group stays."""
     of_group = func.substr(events.c.id, SEEN_GROUP_AT)
@@ -114,8 +128,14 @@ class Retention:
             await asyncio.sleep(_EVERY_S)
 
     async def forget_old(self) -> int:
-        """Forget what is too old now, a little at a time, and return how many rows went. Raises LedgerAway."""
+        """Forget what is too old now, a little at a time, and return how many rows went. Raises LedgerAway.
+
+        What nobody reads any more goes, however long the rest is kept.
+        """
         total = 0
+        while some := await asyncio.to_thread(forget_earlier, self._database):
+            total += some
+            await asyncio.sleep(_PAUSE_S)
         if self._keep_ms is not None:
             before_ms = self._now_ms() - self._keep_ms
             while some := await asyncio.to_thread(forget_some, self._database, before_ms):

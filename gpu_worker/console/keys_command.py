@@ -2,11 +2,11 @@
 
 import sys
 
-from msgspec import structs
 from traitlets import Float
 
 from bulletin.errors import BadConfig
 from bulletin.wire import keys
+from gpu_worker import pool_keys
 from gpu_worker.console.base_command import Command
 from gpu_worker.console.node_command import moment, read_pool
 from gpu_worker.node_registry import time_of_day_ms
@@ -51,7 +51,7 @@ class KeysCommand(Command):
             )
         until_ms = now_ms + round(self.accept_old * 1000)
         new = keys.NextKeys(keys=keys.make_keys(), accepts_old_until_ms=until_ms)
-        keys.write_private(settings.pool_file, structs.replace(files, next=new))
+        pool_keys.plan(settings.pool_file, new)
         sys.stdout.write(_sentence(files, until_ms, accepts_old=bool(self.accept_old)))
 
 

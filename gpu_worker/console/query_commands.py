@@ -161,7 +161,7 @@ class DrainCommand(QueryCommand):
     )
     usage = "drain NODE [--at=TIME] [--why=TEXT] [--undo] [--json]"
     at = Unicode("", help="When: 2026-12-01T08:00 by this computer's clock, or +2h. Empty: now.").tag(config=True)
-    why = Unicode("", help="Why, in a few words: the ledger keeps it.").tag(config=True)
+    why = Unicode("", help="Why, in a few words: all users read it, and the ledger keeps it.").tag(config=True)
     aliases = {**QueryCommand.aliases, "at": "DrainCommand.at", "why": "DrainCommand.why"}
     words = 1
     undo = Bool(False, help="Give the node cells again.").tag(config=True)

@@ -58,11 +58,12 @@ class ScaledEngine:
                 await self._tell_meanwhile(link, self._look())
                 news = self._news
                 demand = await link.ask(news)
+                found = self._find_other_door(pool)
+                if found is not None:
+                    link.close()
+                    pool, link = found, DemandLink(found)
                 if demand is not None:
                     await self._tell_meanwhile(link, self._step(demand, pool, {one.node for one in news.ended}))
-                elif (found := self._read_pool_file()) is not None and _door_of(found) != _door_of(pool):
-                    link.close()  # it was started again, at another place or with other keys
-                    pool, link = found, DemandLink(found)
                 await asyncio.sleep(_STEP_S)
         finally:
             link.close()
@@ -95,6 +96,19 @@ class ScaledEngine:
             if pool is not None and is_bound and self._settings.public_file.exists():
                 return pool
             await asyncio.sleep(_LOOK_FOR_BROKER_S)
+
+    def _find_other_door(self, pool: keys.PoolFile) -> keys.PoolFile | None:
+        """Return where the broker is now, if it was started again at another place or with other keys.
+
+        It may answer by its old ones until a time, and who is started then is to have the new ones.
+        """
+        try:
+            found = self._read_pool_file()
+        except BadConfig as error:  # that ends no agents: cells run there
+            self._log.error("the pool's file cannot be used; the engine goes on as before", problem=str(error))
+            return None
+        is_bound = found is not None and found.agent_address and found.kernel_address
+        return found if is_bound and found is not None and _door_of(found) != _door_of(pool) else None
 
     def _read_pool_file(self) -> keys.PoolFile | None:
         with contextlib.suppress(FileNotFoundError):

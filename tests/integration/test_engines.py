@@ -8,8 +8,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from bulletin.wire import keys
 from tests.integration.conftest import PATIENCE_S, Notebook, until
 from tests.integration.engine_pools import EnginePool, command_options, kill, slurm_options
+from tests.integration.nodes import run
 from tests.integration.slurm_cluster import Slurm, cluster
 
 #: It ends when the file is there, and says each time that it begins.
@@ -103,6 +105,24 @@ def test_an_agent_that_dies_during_a_cell_costs_words_and_no_hang(
         assert "The cell is run again from its beginning" in output.shown
         assert notebook.value("done") == "'done'"
     assert notebook.run("%%gpu\nprint(40 + 2)").stream() == "42\n"
+
+
+@pytest.mark.parametrize("engine", ["command"])
+def test_who_is_started_after_the_broker_has_new_keys_has_these(
+    start_pool: StartPool, open_notebook: OpenNotebook, tmp_path: Path
+) -> None:
+    """Also while the broker is still reached by its old ones."""
+    pool = start_pool()
+    old = keys.read_private(pool.folder / "pool.json", keys.PoolFile).keys
+    run("keys", "rotate", "--folder", str(pool.folder))
+    pool.connection_file.unlink()
+    kill([child for child in psutil.Process(pool.process.pid).children() if "broker" in child.cmdline()])
+    until(pool.connection_file.exists, "the broker to be there again")
+    new = keys.read_private(pool.folder / "pool.json", keys.PoolFile)
+    assert (new.earlier and new.earlier.keys, new.keys != old) == (old, True)
+    assert open_notebook(pool).run("%%gpu\nprint(40 + 2)").stream() == "42\n"
+    [file] = tmp_path.glob("hosts/*/node.json")
+    assert keys.read_private(file, keys.NodeFile).broker_public_key == new.keys.public
 
 
 def test_nothing_is_left_of_a_pool_that_ended(start_pool: StartPool, open_notebook: OpenNotebook) -> None:

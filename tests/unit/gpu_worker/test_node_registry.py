@@ -32,9 +32,27 @@ def test_old_keys_are_a_nodes_until_their_own_time_is_over_however_often_it_gets
     assert [registry.name_of(key) for key in "abcd"] == [None, "node1", None, "node1"]
     assert registry.has_expired("a"), "an agent that has not got its file is not revoked by another one"
     for number in range(20):
+        clock.ms += 10_000
         registry.rotate("node1", f"e{number}", 10_000)
     assert not registry.has_expired("a"), "not for ever"
     assert registry.name_of("e19") == "node1"
+
+
+def test_no_key_loses_the_time_that_it_was_promised_to_new_ones(tmp_path: Path) -> None:
+    clock = Clock()
+    registry = NodeRegistry(tmp_path, clock)
+    registry.add("node1", "k0", clock.ms, replaces=False)
+    for number in range(1, 9):
+        registry.rotate("node1", f"k{number}", 10_000)
+    with pytest.raises(BadConfig, match="8 earlier keys whose time is not over"):
+        registry.rotate("node1", "k9", 10_000)
+    assert [registry.name_of(f"k{number}") for number in range(10)] == ["node1"] * 9 + [None]
+    registry.rotate("node1", "seen by nobody", 0)
+    assert [registry.name_of(f"k{number}") for number in range(9)] == ["node1"] * 8 + [None]
+    assert registry.has_expired("k8"), "what runs at its agent goes on"
+    clock.ms += 10_000
+    registry.rotate("node1", "later", 10_000)
+    assert registry.name_of("later") == "node1"
 
 
 def test_a_node_is_as_old_with_new_keys_and_loses_all_of_them_where_it_is_replaced_or_removed(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What agents of jobs leave that were killed, the next one clears away; and nothing that is somebody's."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -28,6 +29,8 @@ def make(tmp_path: Path) -> Callable[..., Path]:
         folder = tmp_path / name
         folder.mkdir(mode=0o700)
         (folder / "node.json").write_text("{}")
+        with hold(folder):
+            pass  # its agent was there
         os.utime(folder, (time.time() - age_s,) * 2)
         return folder
 
@@ -44,6 +47,7 @@ def test_what_a_killed_agent_has_left_the_next_one_removes(make: Callable[..., P
         agent.stdin.write(f"{left}\n")
         agent.stdin.flush()
         assert agent.stdout.readline() == "held\n"
+        os.utime(left, (0, 0))
         assert remove_left(own) == [], "its agent lives"
         agent.send_signal(signal.SIGKILL)
     assert remove_left(own) == [left]
@@ -67,6 +71,33 @@ def test_a_job_that_has_just_made_its_folder_keeps_it(make: Callable[..., Path])
     young, own = make("bulletin-agent.abc123", age_s=600), make("bulletin-agent.own123")
     assert remove_left(own) == []
     assert young.exists()
+
+
+@pytest.mark.parametrize("host", ["another-host 0123\n", None], ids=["another", "not known"])
+def test_a_folder_of_another_host_stays(make: Callable[..., Path], host: str | None) -> None:
+    """As where nodes share what TMPDIR names: locks and processes of others are not seen."""
+    theirs, own = make("bulletin-agent.abc123"), make("bulletin-agent.own123")
+    (theirs / ".host").unlink()
+    if host is not None:
+        (theirs / ".host").write_text(host)
+    os.utime(theirs, (0, 0))
+    assert remove_left(own) == []
+    assert theirs.exists()
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK])
+def test_an_agent_starts_where_folders_have_no_locks(
+    make: Callable[..., Path], number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def flock(_handle: int, _how: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    left, own = make("bulletin-agent.abc123"), make("bulletin-agent.own123")
+    monkeypatch.setattr("fcntl.flock", flock)
+    with hold(own) as can_be_seen:
+        assert not can_be_seen
+        assert remove_left(own) == []
+    assert left.exists()
 
 
 def test_nothing_else_is_touched(make: Callable[..., Path], tmp_path: Path) -> None:

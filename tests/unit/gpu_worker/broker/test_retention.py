@@ -11,7 +11,8 @@ from bulletin.ids import CellId, LeaseId
 from bulletin.units import DAY_MS
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.meter import Meter
-from gpu_worker.broker.records import CreditRecord, Record
+from gpu_worker.broker.node_notes import NODES
+from gpu_worker.broker.records import CreditRecord, LedgerEvent, Record
 from gpu_worker.broker.retention import Retention, forget_some
 from tests.unit.gpu_worker.broker.ledger_records import LEASE, record, rows
 
@@ -63,3 +64,17 @@ def test_a_broker_forgets_what_is_older_than_it_is_told_to_keep(ledger: Ledger, 
     gone = asyncio.run(Retention(ledger.database, keep_ms, lambda: NOW_MS).forget_old())
     assert bool(gone) == (keep_ms is not None)
     assert {cell.lease for cell in ledger.cells()} == ({"young"} if keep_ms else {"young", "old"})
+
+
+def test_of_the_nodes_that_were_there_the_last_word_alone_stays_however_long_all_is_kept(ledger: Ledger) -> None:
+    said = [
+        LedgerEvent(id=f"{NODES}{at_ms:015}", kind="nodes-there", payload={"nodes": [f"n{at_ms}"]}, at_ms=at_ms)
+        for at_ms in range(3)
+    ]
+    ledger.record(said, at_ms=3)
+    ledger.append("node-drained", {"node": "n1"}, at_ms=5)
+    assert asyncio.run(Retention(ledger.database, None, lambda: NOW_MS).forget_old()) == 2
+    assert ledger.event_payloads("nodes-there") == [{"nodes": ["n2"]}]
+    assert ledger.event_payloads("node-drained") == [{"node": "n1"}]
+    assert ledger.last_event(NODES) == said[-1]
+    assert asyncio.run(Retention(ledger.database, None, lambda: NOW_MS).forget_old()) == 0
