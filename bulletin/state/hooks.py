@@ -31,6 +31,13 @@ def is_hook(place: LibraryPlace) -> bool:
     return kind is not None and kind.module == place.module  # a library may have `printers` of its own
 
 
+def label(place: LibraryPlace) -> str:
+    """Name what is at a place, a hook or not, for people: `sys.excepthook`, "magics", `library.Class.method`."""
+    if not is_hook(place):
+        return ".".join(filter(None, (place.module, place.owner, place.attribute)))
+    return place.key[0] if isinstance(place.key[0], str) else place.attribute
+
+
 def find_hook(place: LibraryPlace) -> Any:
     """Return what is called there now, the notebook's own or not; None if nothing is."""
     return HOOK_KINDS[place.attribute].read().get(place.key[0])

@@ -7,9 +7,12 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bulletin.state.hooks import set_hook
+from bulletin.state.library_places import LibraryPlace
 from tests.state.notebook import Notebook
 
 HANDLE = """
@@ -54,6 +57,15 @@ def as_before() -> Iterator[None]:
     signal.signal(signal.SIGALRM, alarm)
     signal.signal(signal.SIGUSR1, before[0])
     warnings.showwarning, threading.excepthook, sys.excepthook = before[1:]
+
+
+@pytest.fixture
+def shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
+    interactive = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    yield interactive.instance(history_length=0)
+    interactive.clear_instance()
 
 
 @pytest.mark.parametrize("is_gpu", [True, False])
@@ -147,3 +159,21 @@ def test_a_dict_of_a_library_that_is_called_as_one_of_ipythons_is_the_librarys(
         f"r = prints_much.printers[int](3); sys.path.remove({str(folder)!r})"
     )
     assert notebook.local("r") == "<3>"
+
+
+def test_a_magic_and_a_printer_of_ipythons_are_back_once_the_notebooks_own_are_gone(shell: Any) -> None:
+    lines = shell.magics_manager.magics["line"]
+    printers = shell.display_formatter.formatters["text/plain"].type_printers
+    before = lines["pwd"], printers[list], "fly" in lines
+    hooks = [("magics", ("line", "pwd")), ("magics", ("line", "fly")), ("printers", ("text/plain", list))]
+    places = [LibraryPlace("IPython", "", kind, (key,)) for kind, key in hooks]
+
+    def own(*_: object) -> None: ...
+
+    own.__module__ = "__main__"
+    for place in places * 2:  # a second one of the notebook's own is not what was there either
+        set_hook(place, own)
+    assert lines["pwd"] is lines["fly"] is printers[list] is own
+    for place in places:
+        set_hook(place, None)
+    assert (lines["pwd"], printers[list], "fly" in lines) == before

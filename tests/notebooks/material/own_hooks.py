@@ -91,28 +91,6 @@ import made_here
 made_here.call(), made_here is made, made_here.__doc__, warnings.showwarning is show
 
 # %%
-import os
-from IPython.lib import pretty
-@register_line_magic
-def pwd(line): return f"in {line}"
-get_ipython().display_formatter.formatters["text/plain"].for_type(list, lambda items, printer, _: printer.text("listed"))
-# %pwd short
-
-# %%
-print(get_ipython().run_line_magic("pwd", "short"))
-[1, 2]
-
-# %%
-magics = get_ipython().magics_manager.registry["OSMagics"]
-get_ipython().register_magic_function(magics.pwd, "line", "pwd")
-get_ipython().display_formatter.formatters["text/plain"].for_type(list, pretty._type_pprinters[list])
-del magics
-
-# %%
-print(get_ipython().run_line_magic("pwd", "") == os.getcwd())
-[1, 2]
-
-# %%
 # state: no say, it is a method of each side's own stream
 say = sys.stdout.write
 say("once\n")
