@@ -89,10 +89,10 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
     diff.add(direct)
     if needs.everything:
         diff.add(names.users(namespace))
-    hand_made_modules.share(needs.imports)
+    hand_made_modules.note_imports(needs.imports)
     registered = registrations.named(registrations.observe(namespace))
     diff.run(follow=True)
-    if hand_made_modules.share(diff.imports):
+    if hand_made_modules.note_imports(diff.imports):
         registered = registrations.named(registrations.observe(namespace))
     for _ in registered:  # what is in one may reach another
         reached = _libraries(diff, needs) | hooks.HOMES

@@ -34,33 +34,33 @@ def _is_of_c(value: Any, module: str) -> bool:
 
 def register(transaction: LoadTransaction, module: ModuleType) -> None:
     """Put a module into `sys.modules`, undoably."""
-    _shared.add(module.__name__)
+    _on_both_sides.add(module.__name__)
     before = sys.modules.get(module.__name__)
     if before is not module:
         transaction.undoable(_put, module.__name__, before)
         sys.modules[module.__name__] = module
 
 
-def share(imports: Iterable[str]) -> bool:
+def note_imports(imports: Iterable[str]) -> bool:
     """Have both sides have the hand-made ones among these modules, which code imports; tell whether that is news."""
-    new = {top for name in imports if is_hand_made(top := name.partition(".")[0])} - _shared
-    _shared.update(new)
+    new = {top for name in imports if is_hand_made(top := name.partition(".")[0])} - _on_both_sides
+    _on_both_sides.update(new)
     return bool(new)
 
 
-def shared() -> dict[str, ModuleType]:
+def on_both_sides() -> dict[str, ModuleType]:
     """Return those that both sides are to have, as they are here, by their names."""
-    _shared.intersection_update([name for name in _shared if is_hand_made(name)])
-    return {name: sys.modules[name] for name in sorted(_shared)}
+    _on_both_sides.intersection_update([name for name in _on_both_sides if is_hand_made(name)])
+    return {name: sys.modules[name] for name in sorted(_on_both_sides)}
 
 
 #: Names of those that came from the other side, or that cells import.
-_shared: set[str] = set()
+_on_both_sides: set[str] = set()
 
 
 def take_out(transaction: LoadTransaction, name: str) -> ModuleType | None:
     """Take a module that came from the other side, where a file stands for it now, out of `sys.modules`, undoably."""
-    if name not in _shared or not is_hand_made(name):
+    if name not in _on_both_sides or not is_hand_made(name):
         return None
     module = sys.modules.pop(name)
     transaction.undoable(_put, name, module)

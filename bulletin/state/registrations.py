@@ -69,7 +69,7 @@ class Registrations:
                     self._note(LibraryPlace(found_at.module, "", found_at.attribute, found_at.key), variable)
         for place, hook in hooks.observe():
             self._note(place, hook)
-        for name, module in hand_made_modules.shared().items():
+        for name, module in hand_made_modules.on_both_sides().items():
             self._note(LibraryPlace(*_MODULES, (name,)), module)
         while self._later:
             place, value = self._later.popitem()
