@@ -54,6 +54,11 @@ def on_both_sides() -> dict[str, ModuleType]:
     return {name: sys.modules[name] for name in sorted(_on_both_sides)}
 
 
+def forget() -> None:
+    """Forget which those are: another notebook begins."""
+    _on_both_sides.clear()
+
+
 #: Names of those that came from the other side, or that cells import.
 _on_both_sides: set[str] = set()
 

@@ -105,6 +105,7 @@ class Registrations:
                 changer(place)(ABSENT)
         for part in (self._found, self._settled, self._refused, self._later, self._variables):
             part.clear()
+        hand_made_modules.forget()
 
     def take_stayed(self) -> list[Stayed]:
         """Hand out, once, what was put into a library here and cannot go to the other side."""
