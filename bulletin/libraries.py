@@ -17,7 +17,14 @@ def find_spec(name: str) -> ModuleSpec | None:
     except (ImportError, ValueError):
         return None
     except Exception:  # noqa: BLE001  a finder in `sys.meta_path` is a cell's, which may lack what it relies on
+        return None if "." in name else _find_on_path(name)
+
+
+def _find_on_path(name: str) -> ModuleSpec | None:
+    try:
         return PathFinder.find_spec(name)
+    except (ImportError, ValueError, OSError):
+        return None
 
 
 def version_of(name: str) -> str:

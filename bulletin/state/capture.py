@@ -7,7 +7,7 @@ from typing import Any
 
 from bulletin.errors import UNLOADABLE, CannotSend
 
-from . import ambient, hooks, lookups, modules, names, registrations
+from . import ambient, hand_made_modules, hooks, lookups, modules, names, registrations
 from .exchange import Buffer, Exchange
 from .exchange_writer import ExchangeWriter
 from .handles import LOST, Handle, parts
@@ -89,8 +89,11 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
     diff.add(direct)
     if needs.everything:
         diff.add(names.users(namespace))
+    hand_made_modules.note_imports(needs.imports)
     registered = registrations.named(registrations.observe(namespace))
     diff.run(follow=True)
+    if hand_made_modules.note_imports(diff.imports):
+        registered = registrations.named(registrations.observe(namespace))
     for _ in registered:  # what is in one may reach another
         reached = _libraries(diff, needs) | hooks.HOMES
         diff.add([name for name in registered if name.removeprefix(names.REGISTERED) in reached], registered)

@@ -14,9 +14,8 @@ from bulletin.cpython.class_layout import is_python_class
 
 from .atoms import ATOMS
 from .inplace import attributes_of
-from .library_places import LibraryDict
+from .library_places import LibraryDict, owner_of
 from .modules.sources import spec_in
-from .place_values import owner_of
 from .reducers import is_in_place, places_of
 
 _MAIN = frozenset({"__main__", "__mp_main__"})

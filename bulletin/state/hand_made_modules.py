@@ -1,6 +1,7 @@
 """Modules that a cell has made and put into `sys.modules`: nobody else can import them, so they travel as values."""
 
 import sys
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
@@ -33,10 +34,42 @@ def _is_of_c(value: Any, module: str) -> bool:
 
 def register(transaction: LoadTransaction, module: ModuleType) -> None:
     """Put a module into `sys.modules`, undoably."""
+    _on_both_sides.add(module.__name__)
     before = sys.modules.get(module.__name__)
     if before is not module:
         transaction.undoable(_put, module.__name__, before)
         sys.modules[module.__name__] = module
+
+
+def note_imports(imports: Iterable[str]) -> bool:
+    """Have both sides have the hand-made ones among these modules, which code imports; tell whether that is news."""
+    new = {top for name in imports if is_hand_made(top := name.partition(".")[0])} - _on_both_sides
+    _on_both_sides.update(new)
+    return bool(new)
+
+
+def on_both_sides() -> dict[str, ModuleType]:
+    """Return those that both sides are to have, as they are here, by their names."""
+    _on_both_sides.intersection_update([name for name in _on_both_sides if is_hand_made(name)])
+    return {name: sys.modules[name] for name in sorted(_on_both_sides)}
+
+
+def forget() -> None:
+    """Forget which those are: another notebook begins."""
+    _on_both_sides.clear()
+
+
+#: Names of those that came from the other side, or that cells import.
+_on_both_sides: set[str] = set()
+
+
+def take_out(transaction: LoadTransaction, name: str) -> ModuleType | None:
+    """Take a module that came from the other side, where a file stands for it now, out of `sys.modules`, undoably."""
+    if name not in _on_both_sides or not is_hand_made(name):
+        return None
+    module = sys.modules.pop(name)
+    transaction.undoable(_put, name, module)
+    return module
 
 
 def _put(name: str, module: ModuleType | None) -> None:

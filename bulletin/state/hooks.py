@@ -7,17 +7,18 @@ import builtins
 import signal
 import sys
 import threading
-import warnings  # noqa: F401  it is looked up in `sys.modules`
-from collections.abc import Callable, Iterator
-from types import FunctionType
+import warnings
+from collections.abc import Callable
+from types import BuiltinFunctionType, FunctionType
 from typing import Any, NamedTuple
 
+from .entry_owners import is_own_entry
 from .library_places import LibraryPlace
 from .setting_kind import shell_of_cells
 
 
 class HookKind(NamedTuple):
-    """One kind: the module that has it, what is there now by key, and how one is set; None sets it as it was."""
+    """One kind: the module that has it, what is there now by key, whosever it is, and how one is set or taken out."""
 
     module: str
     read: Callable[[], dict[Any, Any]]
@@ -26,7 +27,15 @@ class HookKind(NamedTuple):
 
 def is_hook(place: LibraryPlace) -> bool:
     """Tell whether a place is one of a hook."""
-    return place.attribute in HOOK_KINDS
+    kind = HOOK_KINDS.get(place.attribute)
+    return kind is not None and kind.module == place.module  # a library may have `printers` of its own
+
+
+def label(place: LibraryPlace) -> str:
+    """Name what is at a place, a hook or not, for people: `sys.excepthook`, "magics", `library.Class.method`."""
+    if not is_hook(place):
+        return ".".join(filter(None, (place.module, place.owner, place.attribute)))
+    return place.key[0] if isinstance(place.key[0], str) else place.attribute
 
 
 def find_hook(place: LibraryPlace) -> Any:
@@ -34,29 +43,57 @@ def find_hook(place: LibraryPlace) -> Any:
     return HOOK_KINDS[place.attribute].read().get(place.key[0])
 
 
-def all_hooks() -> Iterator[tuple[LibraryPlace, Any]]:
-    """List all that there are in this process, with their places."""
+def observe() -> list[tuple[LibraryPlace, Any]]:
+    """List the notebook's own that are in this process, with their places; note what else is there."""
+    found = []
     for name, kind in HOOK_KINDS.items():
-        for key, hook in kind.read().items():
-            yield LibraryPlace(kind.module, "", name, (key,)), hook
+        hooks, others = kind.read(), _others[name]
+        for key in others.keys() - hooks.keys():
+            del others[key]
+        for key, hook in hooks.items():
+            if others.get(key) is hook:
+                continue
+            if _is_notebooks(hook):
+                found.append((LibraryPlace(kind.module, "", name, (key,)), hook))
+            else:
+                others[key] = hook
+    return found
 
 
 def set_hook(place: LibraryPlace, hook: Any) -> None:
-    """Have this called from now on; with None, what was called before the notebook gave its own."""
-    HOOK_KINDS[place.attribute].write(place.key[0], hook)
+    """Have this called from now on; with None, what was called on this side before the notebook gave its own."""
+    (key,), others, now = place.key, _others[place.attribute], find_hook(place)
+    if now is not None and not _is_notebooks(now):
+        others[key] = now
+    HOOK_KINDS[place.attribute].write(key, others.get(key) if hook is None else hook)
+
+
+def _is_notebooks(hook: Any) -> bool:
+    return hook is signal.SIG_IGN or is_own_entry(hook)  # Python itself ignores none of these signals
 
 
 def _read_handlers() -> dict[int, Any]:
-    return {int(number): handler for number in _SIGNALS if callable(handler := signal.getsignal(number))}
+    handlers = {int(number): signal.getsignal(number) for number in _TIMERS}
+    return {number: handler for number, handler in handlers.items() if callable(handler) or handler is signal.SIG_IGN}
 
 
 def _write_handler(number: int, handler: Any) -> None:
-    if number in _SIGNALS and threading.current_thread() is threading.main_thread():  # no other thread may
-        signal.signal(number, signal.SIG_DFL if handler is None else handler)
+    if number not in _TIMERS or threading.current_thread() is not threading.main_thread():  # no other thread may
+        return
+    timer = _TIMERS[signal.Signals(number)]
+    if handler is None and timer is not None:  # one that a cell has set on this side would end the process
+        signal.setitimer(timer, 0)
+    signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
-#: Those that neither a kernel nor an executor needs for itself.
-_SIGNALS = (signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF, signal.SIGUSR1, signal.SIGUSR2)
+#: Signals that neither a kernel nor an executor needs for itself, each with the timer that sends it.
+_TIMERS = {
+    signal.SIGALRM: signal.ITIMER_REAL,
+    signal.SIGVTALRM: signal.ITIMER_VIRTUAL,
+    signal.SIGPROF: signal.ITIMER_PROF,
+    signal.SIGUSR1: None,
+    signal.SIGUSR2: None,
+}
 
 
 def _read_functions() -> dict[str, Any]:
@@ -65,31 +102,31 @@ def _read_functions() -> dict[str, Any]:
 
 def _write_function(name: str, hook: Any) -> None:
     if name in _FUNCTIONS:
-        _replaced.setdefault(name, _read_functions()[name])
-        setattr(sys.modules[_home(name)], name.rpartition(".")[2], _replaced.pop(name) if hook is None else hook)
+        setattr(sys.modules[_home(name)], name.rpartition(".")[2], hook)
 
 
 def _home(name: str) -> str:
     return name.rpartition(".")[0]
 
 
-_FUNCTIONS = ("sys.excepthook", "sys.unraisablehook", "threading.excepthook", "warnings.showwarning")
-#: What they were on this side, before they were replaced here by those of the other one.
-_replaced: dict[str, Any] = {}
+#: Each as Python has it.
+_FUNCTIONS: dict[str, Any] = {
+    "sys.excepthook": sys.__excepthook__,
+    "sys.unraisablehook": sys.__unraisablehook__,
+    "threading.excepthook": threading.__excepthook__,
+    "warnings.showwarning": warnings._showwarning_orig,  # type: ignore[attr-defined]
+}
 
 
 def _read_built_ins() -> dict[str, Any]:
-    return {name: value for name, value in vars(builtins).items() if type(value) is FunctionType}
+    return {name: value for name, value in vars(builtins).items() if isinstance(value, _DEFINITIONS)}
 
 
 def _write_built_in(name: str, value: Any) -> None:
-    if value is not None:
-        _replaced.setdefault(name, vars(builtins).get(name))
-        setattr(builtins, name, value)
-    elif (before := _replaced.pop(name, None)) is not None:
-        setattr(builtins, name, before)
-    else:
-        vars(builtins).pop(name, None)
+    _put(vars(builtins), name, value)
+
+
+_DEFINITIONS = (FunctionType, BuiltinFunctionType, type)
 
 
 def _magics() -> dict[str, dict[str, Any]]:
@@ -98,14 +135,7 @@ def _magics() -> dict[str, dict[str, Any]]:
 
 
 def _read_magics() -> dict[tuple[str, str], Any]:
-    found = {(kind, name): magic for kind, by_name in _magics().items() for name, magic in by_name.items()}
-    return {key: magic for key, magic in found.items() if _is_added(magic)}
-
-
-def _is_added(magic: Any) -> bool:
-    """Tell whether a magic is none of the many that come with IPython, which nobody need ask about."""
-    home = getattr(magic, "__module__", None)
-    return not (isinstance(home, str) and home.startswith("IPython."))
+    return {(kind, name): magic for kind, by_name in _magics().items() for name, magic in by_name.items()}
 
 
 def _write_magic(key: tuple[str, str], magic: Any) -> None:
@@ -139,5 +169,10 @@ HOOK_KINDS = {
     "magics": HookKind("IPython", _read_magics, _write_magic),
     "printers": HookKind("IPython", _read_printers, _write_printer),
 }
+#: What was last there that was not the notebook's, by kind and key.
+_others: dict[str, dict[Any, Any]] = {name: {} for name in HOOK_KINDS}
+_others["functions for errors"].update(_FUNCTIONS)
 #: The modules that have hooks: whatever a cell does may come to them.
 HOMES = frozenset(kind.module for kind in HOOK_KINDS.values())
+
+observe()  # before a cell of this notebook runs, what is there is seldom its own

@@ -29,6 +29,14 @@ class LibraryPlace(NamedTuple):
     key: tuple[Any, ...] = ()
 
 
+def owner_of(place: LibraryPlace) -> Any:
+    """Return the module, class or instance that a place is an attribute of; None where it is not here."""
+    owner: Any = sys.modules.get(place.module)
+    for part in place.owner.split(".") if place.owner else ():
+        owner = getattr(owner, part, None)
+    return owner
+
+
 @dataclass(slots=True)
 class LibraryDict:
     """A dict of a library: the attributes of `owner`, or that one of them which `attribute` names."""

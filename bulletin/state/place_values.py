@@ -2,7 +2,6 @@
 
 import enum
 import functools
-import sys
 import threading
 from collections.abc import Callable
 from types import ModuleType
@@ -11,7 +10,7 @@ from typing import Any
 from . import hooks
 from .atoms import ATOMS
 from .inplace import attributes_of
-from .library_places import LibraryPlace
+from .library_places import LibraryPlace, owner_of
 from .load_transaction import LoadTransaction
 from .reducers.named import import_module
 
@@ -23,14 +22,6 @@ def is_atom(value: Any) -> bool:
     """Tell whether a value says all that it is, and never changes."""
     kind = type(value)
     return kind in ATOMS or issubclass(kind, enum.Enum)
-
-
-def owner_of(place: LibraryPlace) -> Any:
-    """Return the module, class or instance that a place is an attribute of; None where it is not here."""
-    owner: Any = sys.modules.get(place.module)
-    for part in place.owner.split(".") if place.owner else ():
-        owner = getattr(owner, part, None)
-    return owner
 
 
 def find(place: LibraryPlace) -> Any:

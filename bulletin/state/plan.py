@@ -10,6 +10,7 @@ from typing import Any
 
 from bulletin.errors import CannotSend, name_kind
 
+from . import hooks
 from .capture import Captured, capture
 from .handles import Handle, parts
 from .load_transaction import LoadTransaction
@@ -148,7 +149,14 @@ class _NameRows:
         if nameless:
             fate, size, sent = self._add_up("", nameless)
             many = "1 definition" if len(nameless) == 1 else f"{len(nameless)} definitions"
-            yield Row("other functions and classes", many, fate, size, sent)
+            yield Row("other functions and classes", many, fate, size, sent, self._of_libraries(nameless))
+
+    def _of_libraries(self, nameless: list[Unit]) -> str:
+        """Say which of these definitions the notebook has put into libraries: they go with cells that name none."""
+        roots = {id(unit.root) for unit in nameless}
+        put = [found for name, found in self._diff.names.items() if is_registered(name) and isinstance(found, dict)]
+        places = [place for found in put for place, value in found.items() if id(value) in roots]
+        return f"Among them, as you set it: {', '.join(dict.fromkeys(map(hooks.label, places)))}." if places else ""
 
     def _count_name(self, name: str, value: object, owned: Mapping[str, list[Unit]]) -> Row:
         kind = word_for(value)

@@ -13,14 +13,14 @@ from itertools import islice
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from . import hooks, untransferable
+from . import hand_made_modules, hooks, untransferable
 from .entry_owners import MAX_PARTS, is_constant, is_own, is_own_entry, is_put_by_user, made_later
 from .handles import Handle
-from .library_places import LibraryDict, LibraryPlace, LibraryPlaces, is_kept_for_speed
+from .library_places import LibraryDict, LibraryPlace, LibraryPlaces, is_kept_for_speed, owner_of
 from .load_transaction import LoadTransaction
 from .names import REGISTERED
 from .object_paths import Stayed
-from .place_values import ABSENT, changer, find, is_atom, owner_of, put
+from .place_values import ABSENT, changer, find, is_atom, put
 from .reducers import context_variables
 from .reducers.functions import MADE_LATER
 from .reducers.registries import is_plain
@@ -67,9 +67,10 @@ class Registrations:
                 found_at = context_variables.place_of(variable)
                 if found_at is not None:
                     self._note(LibraryPlace(found_at.module, "", found_at.attribute, found_at.key), variable)
-        for place, hook in hooks.all_hooks():
-            if is_own_entry(hook):
-                self._note(place, hook)
+        for place, hook in hooks.observe():
+            self._note(place, hook)
+        for name, module in hand_made_modules.on_both_sides().items():
+            self._note(LibraryPlace(*_MODULES, (name,)), module)
         while self._later:
             place, value = self._later.popitem()
             if find(place) is value:
@@ -100,10 +101,11 @@ class Registrations:
         for place, value in ((place, value) for found in self._found.values() for place, value in found.items()):
             is_of_instance = not isinstance(owner_of(place), type | ModuleType)
             is_kept = is_of_instance or is_atom(value) or type(value) is ContextVar
-            if not is_kept and find(place) is value:
+            if (hooks.is_hook(place) or not is_kept) and find(place) is value:
                 changer(place)(ABSENT)
         for part in (self._found, self._settled, self._refused, self._later, self._variables):
             part.clear()
+        hand_made_modules.forget()
 
     def take_stayed(self) -> list[Stayed]:
         """Hand out, once, what was put into a library here and cannot go to the other side."""
@@ -232,10 +234,16 @@ class Registrations:
             if now is value or type(value) is Handle:
                 continue
             del found[place]
+            if place[:3] == _MODULES:  # what is imported there now is no longer made by hand
+                continue
             is_of_instance = not isinstance(owner_of(place), type | ModuleType)
             is_meant = is_of_instance or (place.key and not hooks.is_hook(place)) or is_own(now) or is_atom(now)
             if now is not ABSENT and is_meant:
                 self._note(place, now)
+
+
+#: Where modules are that a cell has made.
+_MODULES = ("sys", "", "modules")
 
 
 def _know(place: LibraryPlace, value: Any) -> None:

@@ -30,7 +30,8 @@ r = inc(), made_by_hand is mod, C.__module__, type(C()) is mod.C
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
     yield
-    sys.modules.pop("made_by_hand", None)
+    for name in ("made_by_hand", "this"):
+        sys.modules.pop(name, None)
 
 
 def test_one_that_a_gpu_cell_makes_is_imported_in_the_notebook(notebook: Notebook) -> None:
@@ -46,3 +47,27 @@ def test_one_that_the_notebook_makes_is_imported_in_a_gpu_cell(notebook: Noteboo
     notebook.gpu(USE)
     assert notebook.local("r") == (2, True, "made_by_hand", True)
     assert notebook.local("inc(), mod.x, sys.modules['made_by_hand'] is mod") == (3, 3, True)
+
+
+def test_one_that_has_no_name_but_that_of_the_import_is_imported_in_a_gpu_cell(notebook: Notebook) -> None:
+    notebook.local(MAKE + "del mod")
+    notebook.gpu("import made_by_hand\nr = made_by_hand.inc()")
+    assert notebook.local("r, made_by_hand is sys.modules['made_by_hand'], made_by_hand.x") == (2, True, 2)
+
+
+def test_one_that_only_a_function_imports_is_imported_in_a_gpu_cell(notebook: Notebook) -> None:
+    notebook.local(MAKE + "del mod\ndef use():\n    from made_by_hand import inc\n    return inc()")
+    notebook.gpu("r = use()")
+    assert notebook.local("r, sys.modules['made_by_hand'].x") == (2, 2)
+
+
+@pytest.mark.parametrize("cell", ["import this\nr = this.s", "r = stood_in.s"])
+def test_one_that_stood_in_for_a_library_is_gone_where_the_notebook_has_taken_it_out(
+    cell: str, notebook: Notebook
+) -> None:
+    notebook.local("import sys, types\nsys.modules['this'] = types.ModuleType('this'); sys.modules['this'].s = 'made'")
+    notebook.gpu("import this as stood_in\nr = stood_in.s")
+    assert notebook.local("r") == "made"
+    notebook.local("del sys.modules['this']\nimport this as stood_in")
+    notebook.gpu(cell)
+    assert notebook.local("r")[:7] == "Gur Mra"

@@ -187,3 +187,15 @@ def test_values_without_a_name_are_counted_until_the_next_cell_drops_them(arrays
 def test_a_handle_without_its_executor_is_gone(notebook: Notebook) -> None:
     notebook.gpu("gen = (i for i in 'ab')")
     assert [value.home for value in holdings(notebook.ns, state.Table()).values] == [Home.GONE]
+
+
+def test_what_a_hook_holds_goes_with_each_cell_and_is_told_by_the_hooks_name(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+    notebook.local(
+        f"import sys\ndef make():\n    held = bytearray({BLOCK})\n    return lambda *_: held\nsys.excepthook = make()"
+    )
+    found = rows(plan(notebook, "1"))["other functions and classes"]
+    assert found.sent_bytes > BLOCK
+    assert found.note == "Among them, as you set it: sys.excepthook."

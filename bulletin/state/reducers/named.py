@@ -13,7 +13,7 @@ from typing import Any
 from bulletin.cpython.class_layout import is_python_class
 from bulletin.cpython.pickle_memo import module_holding
 from bulletin.state.encoding import Encoding
-from bulletin.state.hand_made_modules import is_hand_made, register
+from bulletin.state.hand_made_modules import is_hand_made, register, take_out
 from bulletin.state.inplace import fill_dict
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, NotHere, Reduced, Unpicklable, refuse
 from bulletin.state.missing_modules import require_there
@@ -70,7 +70,13 @@ def find_module(transaction: LoadTransaction, name: str) -> ModuleType:
     Raises NotHere if it cannot be imported here.
     """
     transaction.take_existing()
-    return import_module(name)
+    before = take_out(transaction, name)
+    try:
+        return import_module(name)
+    except NotHere:
+        if before is None:
+            raise
+        return sys.modules.setdefault(name, before)
 
 
 def make_module(transaction: LoadTransaction, name: str, doc: str | None, is_registered: bool) -> ModuleType:
