@@ -73,9 +73,14 @@ def holdings(namespace: Mapping[str, object], table: Table) -> Holdings:
     return Holdings(
         tuple(values),
         sum(region.size for region in table.regions.values()),
-        sum(root not in held and not is_of_library(unit.root) for root, unit in roots.items()),
+        sum(root not in held and not _is_of_library(unit.root) for root, unit in roots.items()),
         tuple(name for name, entry in table.modules.entries.items() if entry.digest),
     )
+
+
+def _is_of_library(value: object) -> bool:
+    """Tell whether it is what the notebook has put into a library, here or where it cannot be loaded here."""
+    return names.is_registered(parts(value)[1]) if isinstance(value, Handle) else is_of_library(value)
 
 
 def _home(handle: Handle, table: Table) -> Home:

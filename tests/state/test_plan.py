@@ -184,6 +184,19 @@ def test_values_without_a_name_are_counted_until_the_next_cell_drops_them(arrays
     assert held(arrays).nameless == 0
 
 
+def test_what_a_cell_put_into_a_library_and_cannot_be_loaded_here_is_nobodys_value_without_a_name(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+    notebook.gpu(
+        "import os, sys\nhere = os.getpid()\n"
+        "def load(pid):\n    if pid != os.getpid():\n        raise OSError('elsewhere')\n    return Hook()\n"
+        "class Hook:\n    def __call__(self, *_):\n        pass\n"
+        "    def __reduce__(self):\n        return load, (here,)\nsys.excepthook = Hook()"
+    )
+    assert held(notebook).nameless == 0
+
+
 def test_a_handle_without_its_executor_is_gone(notebook: Notebook) -> None:
     notebook.gpu("gen = (i for i in 'ab')")
     assert [value.home for value in holdings(notebook.ns, state.Table()).values] == [Home.GONE]
