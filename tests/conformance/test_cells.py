@@ -243,10 +243,12 @@ def test_state_that_cannot_be_loaded_is_a_clear_error_and_nothing_runs(session: 
 
 
 def test_a_missing_module_is_named(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    import importlib.util
     import sys
-    import types
 
-    module = types.ModuleType("only_in_the_notebook")
+    spec = importlib.util.spec_from_loader("only_in_the_notebook", loader=None, origin="installed where it runs")
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
     exec("class Thing:\n    pass", module.__dict__)
     monkeypatch.setitem(sys.modules, "only_in_the_notebook", module)
     result = Notebook(thing=module.Thing()).run(session, "thing").result
