@@ -241,6 +241,7 @@ class Agent:
             shared_account="" if self.settings.isolation == "unix-user" else account_name(),
             missing_protections=tuple(self._protections.missing),
             leaves_in_ms=self._departure.leaves_in_ms,
+            clock_ms=now_ms(),
         )
 
     async def _tidy(self, left: Iterable[Path]) -> None:

@@ -346,7 +346,9 @@ class Agents:
         self._forget(message.agent)
         self._absent.forget(message.node)
         message = structs.replace(message, held=tuple(self._own(message.agent, message.held)))
-        self.known[message.agent] = ConnectedAgent(route, self._admission.key_of(route) or "", message, self._now_ms())
+        agent = ConnectedAgent(route, self._admission.key_of(route) or "", message, self._now_ms())
+        agent.clock.compare(message.clock_ms, agent.heard_ms)  # a cell may begin before its first ping
+        self.known[message.agent] = agent
         self._by_route[route] = message.agent
         for held in message.held:
             self._kernels.learn(held)

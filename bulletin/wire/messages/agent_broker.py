@@ -75,6 +75,7 @@ class Register(Message, frozen=True, kw_only=True, tag="register"):
     missing_protections: tuple[str, ...] = ()
     #: How long until it begins to leave, where its time is limited, as a job's is; None is not.
     leaves_in_ms: int | None = None
+    clock_ms: int | None = None
 
 
 class Registered(Message, frozen=True, tag="registered"):
