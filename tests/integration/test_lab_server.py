@@ -73,13 +73,19 @@ class LabServer:
         return 200
 
     def until(self, condition: Callable[[Any], bool], what: str, path: str = "cells") -> Any:
-        """Its answer, once it is as it should be."""
+        """Its answer, once it is as it should be; what it was last is told where it never is."""
+        view = None
 
         def look() -> Any:
+            nonlocal view
             view = self.ask(path)
             return view if condition(view) else None
 
-        return until(look, what)
+        try:
+            return until(look, what)
+        except AssertionError as error:
+            error.add_note(f"its last answer: {view}")
+            raise
 
     def last_activity(self) -> str:
         request = urllib.request.Request(f"{self.url}api/status", headers={"Authorization": f"token {PASSWORD}"})
@@ -173,7 +179,8 @@ def test_a_cell_in_the_background_is_cancelled_from_the_page_and_others_cells_ar
     ann = hub_pool.open("ann", "maths")
     ann_page, eve_page = (start_server(**server_environ(hub_pool, user)) for user in ("ann", "eve"))
     hub_pool.open("eve", "guests")
-    ann.run("%%gpu --background job\nimport time\ntime.sleep(600)")
+    begun = ann.run("%%gpu --background job\nimport time\ntime.sleep(600)")
+    assert begun.error is None, begun.shown
     (cell,) = ann_page.until(
         lambda view: view["running"] and view["running"][0]["sentence"].startswith("Running"), "it to run"
     )["running"]
