@@ -3,15 +3,7 @@
 from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, UserName
 from gpu_worker.scheduler import departures
 from gpu_worker.scheduler.accounts.new_budgets import count_running
-from gpu_worker.scheduler.actions import (
-    Action,
-    EndLease,
-    Reason,
-    Refuse,
-    Replaced,
-    UnknownQoS,
-    Why,
-)
+from gpu_worker.scheduler.actions import Action, EndLease, Reason, Refuse, Replaced, UnknownQoS, Why
 from gpu_worker.scheduler.admission.cell_rules import longest_walltime_ms, walltime_of
 from gpu_worker.scheduler.admission.outdated_sessions import evict_outdated
 from gpu_worker.scheduler.admission.refusals import hopeless, outdated, refusal
@@ -50,6 +42,8 @@ from gpu_worker.scheduler.wakeups import share_interval_ms
 
 #: Who is due within the same ten seconds is put in order by walltime.
 _DUE_TO_MS = 10_000
+#: Facts after which nobody is refused for what is over in the same moment: they withdraw, or were granted it again.
+_SPARES_WHO_WAITS = (RequestWithdrawn, AllowanceChanged)
 
 
 class Scheduler:
@@ -93,10 +87,10 @@ class Scheduler:
         self.state.begin_step(self._now_ms)
         end_boosts(self.state)
         drain_due(self.state)
-        is_gone = isinstance(event, RequestWithdrawn)  # who withdraws is refused nothing by what is over just now
-        actions = self._note(event) if is_gone else []
+        is_first = isinstance(event, _SPARES_WHO_WAITS)
+        actions = self._note(event) if is_first else []
         actions += self._turn_hours() + self._end_allowances()
-        actions += [] if is_gone else self._note(event)
+        actions += [] if is_first else self._note(event)
         actions += self._end_awaiting()
         actions += departures.overdue(self.state)
         turns = self.state.accounts.turns

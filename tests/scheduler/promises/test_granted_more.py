@@ -63,6 +63,17 @@ def test_who_withdraws_in_the_moment_in_which_it_is_over_is_not_refused_too() ->
     keeps_all(seen)
 
 
+def test_who_is_granted_it_again_in_the_moment_in_which_it_is_over_waits_on() -> None:
+    seen = see(
+        quotas(COURSE), node("a", 1), grant(0, 10, walltime_ms=4 * HOUR_MS), opens(0, "lab", "lab", 20 * MINUTE_S),
+        opens(1, "ann", "course", 60, time=HOUR_S), grant(10 * MINUTE_S, 60, name="again", walltime_ms=4 * HOUR_MS),
+        last=HOUR_S,
+    )  # fmt: skip
+    assert seen.refused("ann") == []
+    assert seen.granted("ann") < 21 * MINUTE_S
+    keeps_all(seen)
+
+
 @pytest.mark.parametrize("first", [0, 30])
 def test_what_waits_for_a_limit_of_its_user_starts_when_more_is_granted(first: float) -> None:
     seen = see(
