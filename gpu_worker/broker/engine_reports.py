@@ -39,6 +39,10 @@ class EngineReports:
             if agent is not None and agent not in self._state.drained:
                 self._log.info("node drained", node=node, by="the engine")
                 await self._shell.step(events.NodeDrained(agent))
+        for time in news.times:
+            agent = self._find(time.node)
+            if agent is not None:
+                await self._agents.leaving.plan(agent, time.leaves_in_ms)
         words = printable(news.words)
         if words != self._shell.teller.engine_words:
             self._shell.teller.engine_words = words

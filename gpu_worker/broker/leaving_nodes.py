@@ -9,6 +9,9 @@ from gpu_worker.broker.scheduler_shell import SchedulerShell, TellSession
 from gpu_worker.scheduler import events
 from gpu_worker.scheduler.leases.life import Phase
 
+#: Times that are no further apart are the same.
+_ABOUT_MS = 2_000
+
 
 class LeavingNodes:
     """Has cells of such nodes run again, and keeps from a node what it could not bring to its end."""
@@ -17,13 +20,16 @@ class LeavingNodes:
         self._shell, self._tell, self._now_ms = shell, tell, now_ms
         self._state = shell.scheduler.state
 
-    async def plan(self, node: wire.Register) -> None:
-        """Give a node that leaves at a time nothing that could not end before, unless it is drained sooner."""
-        if node.leaves_in_ms is None or node.agent in self._state.drained:
+    async def plan(self, agent: AgentId, leaves_in_ms: int | None) -> None:
+        """Give a node that leaves at a time nothing that could not end before, unless it is drained about then.
+
+        What is said again and again is a little off each time: by the way of the message, and whole seconds of others.
+        """
+        if leaves_in_ms is None or agent in self._state.drained:
             return
-        at_ms, planned_ms = self._now_ms() + node.leaves_in_ms, self._state.planned_drains.at_ms
-        if at_ms < planned_ms.get(node.agent, at_ms + 1):
-            await self._shell.step(events.DrainPlanned(node.agent, at_ms))
+        at_ms, planned_ms = self._now_ms() + leaves_in_ms, self._state.planned_drains.at_ms.get(agent)
+        if planned_ms is None or at_ms < planned_ms - _ABOUT_MS:
+            await self._shell.step(events.DrainPlanned(agent, at_ms))
 
     async def begin(self, agent: AgentId) -> None:
         """Give a node that leaves nothing more, whatever was planned for it; its agent gives cells their grace."""

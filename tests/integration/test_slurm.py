@@ -112,6 +112,28 @@ def test_a_job_has_the_gpus_that_were_asked_for_and_its_agent_knows_when_it_ends
     assert 50 * 60_000 < slot.drains_in_ms < 60 * 60_000
 
 
+def test_a_job_whose_limit_is_made_shorter_gets_no_cell_any_more_that_could_not_end_in_time(
+    slurm: Slurm, start_pool: StartPool, open_notebook: OpenNotebook
+) -> None:
+    pool = start_pool()
+    notebook = open_notebook(pool)
+    where = "%%gpu --qos batch --time 30min\nimport os\nprint(os.environ['SLURM_JOB_ID'])"
+    ran = notebook.run(where)
+    assert ran.error is None, ran.shown
+    (first,) = ran.stream().split()
+    slurm.run("scontrol", "update", f"JobId={first}", "TimeLimit=20")
+
+    def is_drained_before() -> bool:
+        seen = picture(pool.folder)
+        assert seen is not None
+        return all((slot.drains_in_ms or 0) < 20 * 60_000 for slot in seen.slots)
+
+    until(is_drained_before, "the node to be drained before its job's new end")
+    ran = notebook.run(where)
+    assert ran.error is None, ran.shown
+    assert ran.stream().split() != [first]
+
+
 def test_a_cell_that_no_job_could_hold_is_refused_with_words(
     start_pool: StartPool, open_notebook: OpenNotebook, slurm: Slurm
 ) -> None:
