@@ -95,10 +95,8 @@ def made_hosts(folder: Path, names: Sequence[str], commands: Sequence[str] = ())
     (binaries / "bulletin").write_text(f'#!/bin/sh\nexec {sys.executable} -P -s -m gpu_worker.cli "$@"\n')
     (binaries / "bulletin").chmod(0o755)
     with contextlib.ExitStack() as stack:
-        for path in map(Path, _OWN):  # something to mount on
-            if not path.exists():
-                path.mkdir()
-                stack.callback(path.rmdir)
+        for path in map(Path, _OWN):  # stays: who removes it unmounts it in all hosts that there are
+            path.mkdir(exist_ok=True)
         _do("ip", "netns", "add", switch)
         stack.callback(_do, "ip", "netns", "del", switch)
         _do("ip", "-n", switch, "link", "add", "br0", "type", "bridge")
