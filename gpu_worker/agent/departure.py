@@ -25,7 +25,7 @@ class Departure:
 
     def __init__(self, settings: PoolSettings, sessions: SessionRegistry, broker: BrokerLink, faults: Faults) -> None:
         self._settings, self._sessions, self._broker, self._faults = settings, sessions, broker, faults
-        self._begun = asyncio.Event()
+        self._begun, self._ends_at_ms = asyncio.Event(), settings.ends_at_ms
         self._log = structlog.get_logger("agent")
 
     @property
@@ -36,9 +36,13 @@ class Departure:
     @property
     def leaves_in_ms(self) -> int | None:
         """How long until the agent leaves by itself, so that it is gone when its host's time ends; None is never."""
-        if not self._settings.ends_at_ms:
+        if not self._ends_at_ms:
             return None
-        return max(0, self._settings.ends_at_ms - time.time_ns() // 1_000_000 - self._settings.leaving_takes_ms)
+        return max(0, self._ends_at_ms - time.time_ns() // 1_000_000 - self._settings.leaving_takes_ms)
+
+    def move(self, leaves_in_ms: int) -> None:
+        """Leave after so long instead, unless that has begun."""
+        self._ends_at_ms = time.time_ns() // 1_000_000 + leaves_in_ms + self._settings.leaving_takes_ms
 
     def begin(self) -> None:
         """Begin to leave: a signal's handler. Said again it changes nothing: who ends a job may say it to each part."""

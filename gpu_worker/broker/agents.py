@@ -359,7 +359,7 @@ class Agents:
         is_other = earlier is not None and earlier.message.process not in ("", message.process)
         await self.shell.add_node(message, earlier.heard_ms if earlier is not None and is_other else None)
         await self.unreachable.remove(message.agent, message.node)
-        await self.leaving.plan(message.agent, message.leaves_in_ms)
+        await self.leaving.plan(message)
         self._registered()
 
     def _find_problem(self, route: bytes, message: wire.Register) -> tuple[RefusalCode, str]:

@@ -42,7 +42,7 @@ class EngineReports:
         for time in news.times:
             agent = self._find(time.node)
             if agent is not None:
-                await self._agents.leaving.plan(agent, time.leaves_in_ms)
+                await self._agents.leaving.move(agent, time.leaves_in_ms)
         words = printable(news.words)
         if words != self._shell.teller.engine_words:
             self._shell.teller.engine_words = words
