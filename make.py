@@ -4,9 +4,10 @@
     python3 make.py run              a hub on this computer; prints its address and how to log in
     python3 make.py test [ARGS]      lint, types, imports, and the tests, with the main job on the newest Python that is
                                      found, too; ARGS go to pytest
-    python3 make.py soak [N]         links cut for 30 s and notebooks killed, at N random moments (20), 1,000 times as
-                                     many random histories of the scheduler, and 50,000 times as many random messages
-                                     on every link of a pool, and the notebooks of the zoo; takes long
+    python3 make.py soak [N]         links cut for 30 s, hosts cut off for up to 60 s and notebooks killed, at N random
+                                     moments (20), 1,000 times as many random histories of the scheduler, and 50,000
+                                     times as many random messages on every link of a pool, and the notebooks of the
+                                     zoo; takes long
     python3 make.py check            lint, types and imports only
     python3 make.py mutants [ARGS]   break the scheduler on purpose and see whether its tests notice; some minutes
     python3 make.py pictures         take the pictures of docs/images anew, in a browser
@@ -103,7 +104,8 @@ def soak(arguments: list[str]) -> None:
     do(PYTHON, "-m", "tests.scheduler.promises.soak", int(count) * 1000)
     do(PYTHON, "-m", "tests.fuzz.soak", int(count) * 50_000)
     do(PYTHON, "-m", "tests.zoo.soak")
-    files = ["tests/integration/test_lost_links.py", "tests/integration/test_attach.py"]
+    names = ("test_lost_links", "test_random_cuts", "test_attach")
+    files = [f"tests/integration/{name}.py" for name in names]
     do(PYTHON, "-m", "pytest", *files, env={**os.environ, "BULLETIN_SOAK": count})
 
 

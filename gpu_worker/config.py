@@ -101,6 +101,11 @@ class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
         return ("-P", "-s") if self.isolation == "unix-user" else ("-P",)
 
     @property
+    def leaving_takes_ms(self) -> int:
+        """How long before its host's end an agent leaves: its cells have their grace, and it has 3 s to end them."""
+        return self.leave_grace_ms + 3_000
+
+    @property
     def pool_file(self) -> Path:
         """Keys and secrets of the pool's own processes."""
         return self.folder / "pool.json"

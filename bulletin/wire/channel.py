@@ -22,6 +22,9 @@ CONTROL_LIMIT = MESSAGE_LIMIT
 DATA_LIMIT = BLOB_LIMIT + 4096
 
 _HEARTBEAT_MS, _HEARTBEAT_TIMEOUT_MS = 2_000, 6_000
+#: Who is not answered connects anew: the system asks a second time after twice as long each time, and where a link was
+#: cut for a minute, the other one is not reached for half a minute more.
+_CONNECT_TIMEOUT_MS = 4_000
 #: So long a connection may be silent whose client sends no heartbeats before TCP asks whether it is there.
 _KEEPALIVE_S = 60
 
@@ -79,6 +82,7 @@ def connect(
     socket.curve_secretkey = own.secret.encode()
     socket.reconnect_ivl = 50
     socket.reconnect_ivl_max = 1_000
+    socket.connect_timeout = _CONNECT_TIMEOUT_MS
     socket.connect(address)
     return socket
 

@@ -14,8 +14,6 @@ from gpu_worker.faults import Faults
 
 #: What has ended is looked for so often, and whether it is time to leave.
 _LOOK_S, _TIME_S = 0.05, 0.5
-#: So long sessions have beyond the grace of their cells, to end their processes and tell their notebooks.
-END_S = 3.0
 
 
 class Departed(Exception):
@@ -27,7 +25,7 @@ class Departure:
 
     def __init__(self, settings: PoolSettings, sessions: SessionRegistry, broker: BrokerLink, faults: Faults) -> None:
         self._settings, self._sessions, self._broker, self._faults = settings, sessions, broker, faults
-        self._begun = asyncio.Event()
+        self._begun, self._ends_at_ms = asyncio.Event(), settings.ends_at_ms
         self._log = structlog.get_logger("agent")
 
     @property
@@ -38,10 +36,13 @@ class Departure:
     @property
     def leaves_in_ms(self) -> int | None:
         """How long until the agent leaves by itself, so that it is gone when its host's time ends; None is never."""
-        if not self._settings.ends_at_ms:
+        if not self._ends_at_ms:
             return None
-        needed_ms = self._settings.leave_grace_ms + round(END_S * 1000)
-        return max(0, self._settings.ends_at_ms - time.time_ns() // 1_000_000 - needed_ms)
+        return max(0, self._ends_at_ms - time.time_ns() // 1_000_000 - self._settings.leaving_takes_ms)
+
+    def move(self, leaves_in_ms: int) -> None:
+        """Leave after so long instead, unless that has begun."""
+        self._ends_at_ms = time.time_ns() // 1_000_000 + leaves_in_ms + self._settings.leaving_takes_ms
 
     def begin(self) -> None:
         """Begin to leave: a signal's handler. Said again it changes nothing: who ends a job may say it to each part."""
@@ -68,7 +69,7 @@ class Departure:
             with self._faults.contain(session.fail, **session.about):
                 await session.leave_node(grace_ms)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(grace_ms / 1000 + END_S):
+            async with asyncio.timeout(self._settings.leaving_takes_ms / 1000):
                 while True:  # sessions and notebooks go by themselves
                     if not self._sessions.running and not self._sessions.has_untaken:
                         break

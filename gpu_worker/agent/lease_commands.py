@@ -69,6 +69,8 @@ class LeaseCommands:
                 else:
                     with self._faults.contain(session.fail, **session.about):
                         await self._command(session, message)
+            case wire.HostEnds():
+                self._departure.move(message.leaves_in_ms)
             case wire.Unknown() | wire.Registered() | wire.Recorded() | wire.Refusal() | wire.Pong() | wire.Malformed():
                 pass  # between the broker and its link
 

@@ -39,6 +39,10 @@ class EngineReports:
             if agent is not None and agent not in self._state.drained:
                 self._log.info("node drained", node=node, by="the engine")
                 await self._shell.step(events.NodeDrained(agent))
+        agents = {known.message.node: agent for agent, known in self._agents.known.items()}
+        for time in news.times:
+            if time.node in agents:
+                await self._agents.leaving.move(agents[time.node], time.leaves_in_ms)
         words = printable(news.words)
         if words != self._shell.teller.engine_words:
             self._shell.teller.engine_words = words

@@ -39,6 +39,8 @@ class JobState(msgspec.Struct, frozen=True):
     status: JobStatus
     #: Why it waits, or why it is over: a clause without a full stop, to stand after others.
     words: str = ""
+    #: When its host is taken from it, in milliseconds since 1970; None is never, or nobody knows.
+    ends_at_ms: int | None = None
 
 
 class AgentJobs(Protocol):

@@ -4,14 +4,14 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 
 import msgspec
 import structlog
 
 from bulletin.errors import BadConfig
 from bulletin.wire import keys
-from bulletin.wire.messages.engine_broker import Demand, EndedNode, EngineNews
+from bulletin.wire.messages.engine_broker import Demand, EndedNode, EngineNews, NodeTime
 from gpu_worker.config import PoolSettings
 from gpu_worker.engines.agent_files import AgentFiles
 from gpu_worker.engines.agent_jobs import AgentJobs, CannotStartAgent, JobState, JobStatus
@@ -75,7 +75,16 @@ class ScaledEngine:
             words=self._fleet.say(self._states, now_ms())[:_MOST_WORDS],
             leaving=self._fleet.leaving,
             ended=tuple(EndedNode(node=node, sentence=why) for node, why in self._ended.items()),
+            times=tuple(self._times()),
         )
+
+    def _times(self) -> Iterator[NodeTime]:
+        """List the nodes whose hosts are taken from them: a cluster's admin may have changed the time of a job."""
+        leaves_before_ms = now_ms() + self._settings.leaving_takes_ms
+        for node in self._fleet.agents:
+            ends_at_ms = self._states.get(node, _UNKNOWN).ends_at_ms
+            if ends_at_ms is not None:
+                yield NodeTime(node=node, leaves_in_ms=max(0, ends_at_ms - leaves_before_ms))
 
     async def _tell_meanwhile(self, link: DemandLink, work: Coroutine[None, None, None]) -> None:
         """Do some work, and tell who waits how it stands, once a second: a program of a cluster may hang for long."""

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from gpu_worker.engines.agent_jobs import JobState, JobStatus
 
-#: What `squeue` is asked for: name, state, reason, (expected) start, partition.
-FORMAT = "%j|%T|%r|%S|%P"
+#: What `squeue` is asked for: name, state, reason, (expected) start, partition, end by its time limit.
+FORMAT = "%j|%T|%r|%S|%P|%e"
 _WAITING = frozenset(("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD"))
 _RUNNING = frozenset(("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "RESIZING", "STAGE_OUT"))
 _OVER: Mapping[str, str] = {
@@ -34,17 +34,17 @@ def read_states(lines: str, nodes: Mapping[str, str], now: datetime) -> dict[str
     states = dict.fromkeys(nodes, JobState(JobStatus.OVER, _GONE))
     for line in lines.splitlines():
         words = line.split("|")
-        if len(words) == 5 and words[0] in nodes:
-            node, state, reason, start, partition = words
-            states[node] = _read_state(state, reason, start, partition, now)
+        if len(words) == 6 and words[0] in nodes:
+            node, state, reason, start, partition, end = words
+            states[node] = _read_state(state, reason, start, partition, end, now)
     return states
 
 
-def _read_state(state: str, reason: str, start: str, partition: str, now: datetime) -> JobState:
+def _read_state(state: str, reason: str, start: str, partition: str, end: str, now: datetime) -> JobState:
     if state in _WAITING:
         return JobState(JobStatus.WAITING, say_waiting(reason, partition, start, now))
     if state in _RUNNING:
-        return JobState(JobStatus.RUNNING)
+        return JobState(JobStatus.RUNNING, ends_at_ms=_read_time_ms(end) if state == "RUNNING" else None)
     return JobState(JobStatus.OVER, _OVER.get(state, _GONE))
 
 
@@ -64,6 +64,13 @@ def say_waiting(reason: str, partition: str, start: str, now: datetime) -> str:
     if reason.startswith(("Partition", "ReqNodeNotAvail", "NodeDown", "Reservation", "Nodes_required")):
         return f"Slurm: the nodes of the partition {partition} are not available ({reason.partition(',')[0]}){expected}"
     return f"Slurm: the job of the pool's node waits ({reason}){expected}"
+
+
+def _read_time_ms(time: str) -> int | None:
+    try:
+        return round(datetime.fromisoformat(time).timestamp() * 1000)
+    except ValueError:  # N/A, NONE: a partition without a limit
+        return None
 
 
 def _say_time(start: str, now: datetime) -> str:

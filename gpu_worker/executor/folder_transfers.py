@@ -12,8 +12,9 @@ from bulletin.wire.messages import FetchFile, FileVersion, FolderEntry, FolderRe
 from gpu_worker.executor.folder_mirror import FolderMirror, MirroredFile
 from gpu_worker.executor.folder_requests import PART_BYTES, FolderRequests, FolderUnreachable, Job
 
-#: So long nobody may answer before a cell is not begun, or goes on without what it opens, or its files stay here.
-PATIENCE_S = 60.0
+#: So long nobody may answer before a cell is not begun, or goes on without what it opens, or its files stay here. Links
+#: are cut for a minute, and it takes a moment until both ends know that they are mended.
+PATIENCE_S = 120.0
 #: A file that is changed while it is read is read so often from its beginning.
 _TRIES = 3
 #: Small files beside one that is opened come with it: most often they are opened next.

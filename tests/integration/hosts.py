@@ -38,7 +38,7 @@ class Host:
     """One of them. Commands run there by `under`."""
 
     def __init__(self, name: str, address: str, holder: int, network: str, folder: Path) -> None:
-        self.name, self.address, self._holder, self._network, self.folder = name, address, holder, network, folder
+        self.name, self.address, self._holder, self.network, self.folder = name, address, holder, network, folder
 
     @property
     def under(self) -> list[str]:
@@ -61,11 +61,11 @@ class Host:
     @contextlib.contextmanager
     def cut(self) -> Iterator[None]:
         """Let nothing come to it or leave it until the end of the block."""
-        _do("ip", "-n", self._network, "link", "set", "eth0", "down")
+        _do("ip", "-n", self.network, "link", "set", "eth0", "down")
         try:
             yield
         finally:
-            _do("ip", "-n", self._network, "link", "set", "eth0", "up")
+            _do("ip", "-n", self.network, "link", "set", "eth0", "up")
 
     @contextlib.contextmanager
     def firewall(self, port: int, side: str = "sport") -> Iterator[None]:
@@ -74,12 +74,12 @@ class Host:
         Until the end of the block. By a route to nowhere: there are kernels without a firewall.
         """
         rule = ("ipproto", "tcp", side, str(port), "table", "99")
-        _do("ip", "-n", self._network, "route", "replace", "blackhole", "default", "table", "99")
-        _do("ip", "-n", self._network, "rule", "add", *rule)
+        _do("ip", "-n", self.network, "route", "replace", "blackhole", "default", "table", "99")
+        _do("ip", "-n", self.network, "rule", "add", *rule)
         try:
             yield
         finally:
-            _do("ip", "-n", self._network, "rule", "del", *rule)
+            _do("ip", "-n", self.network, "rule", "del", *rule)
 
 
 @contextlib.contextmanager
@@ -95,10 +95,8 @@ def made_hosts(folder: Path, names: Sequence[str], commands: Sequence[str] = ())
     (binaries / "bulletin").write_text(f'#!/bin/sh\nexec {sys.executable} -P -s -m gpu_worker.cli "$@"\n')
     (binaries / "bulletin").chmod(0o755)
     with contextlib.ExitStack() as stack:
-        for path in map(Path, _OWN):  # something to mount on
-            if not path.exists():
-                path.mkdir()
-                stack.callback(path.rmdir)
+        for path in map(Path, _OWN):  # stays: who removes it unmounts it in all hosts that there are
+            path.mkdir(exist_ok=True)
         _do("ip", "netns", "add", switch)
         stack.callback(_do, "ip", "netns", "del", switch)
         _do("ip", "-n", switch, "link", "add", "br0", "type", "bridge")

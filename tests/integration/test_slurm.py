@@ -112,6 +112,36 @@ def test_a_job_has_the_gpus_that_were_asked_for_and_its_agent_knows_when_it_ends
     assert 50 * 60_000 < slot.drains_in_ms < 60 * 60_000
 
 
+def test_a_job_whose_limit_is_changed_gets_the_cells_that_can_end_by_then_and_no_others(
+    slurm: Slurm, start_pool: StartPool, open_notebook: OpenNotebook
+) -> None:
+    pool = start_pool()
+    notebook = open_notebook(pool)
+    where = "%%gpu --qos batch --time 30min\nimport os\nprint(os.environ['SLURM_JOB_ID'])"
+    ran = notebook.run(where)
+    assert ran.error is None, ran.shown
+    (first,) = ran.stream().split()
+
+    def limit(minutes: int) -> None:
+        slurm.run("scontrol", "update", f"JobId={first}", f"TimeLimit={minutes}")
+        until(lambda: minutes - 10 < drained_in_minutes() < minutes, "the node to be drained before its job's new end")
+
+    def drained_in_minutes() -> float:
+        seen = picture(pool.folder)
+        assert seen is not None
+        (slot,) = seen.slots
+        assert slot.drains_in_ms is not None
+        return slot.drains_in_ms / 60_000
+
+    limit(20)
+    limit(90)
+    assert notebook.run(where).stream().split() == [first]
+    limit(20)
+    ran = notebook.run(where)
+    assert ran.error is None, ran.shown
+    assert ran.stream().split() != [first]
+
+
 def test_a_cell_that_no_job_could_hold_is_refused_with_words(
     start_pool: StartPool, open_notebook: OpenNotebook, slurm: Slurm
 ) -> None:

@@ -47,3 +47,23 @@ def test_who_speaks_no_zeromq_at_a_servers_address_keeps_its_clients_from_it_no_
     assert server.recv_multipart(zmq.DONTWAIT)[1] == b"heard"
     client.disable_monitor()
     context.destroy(linger=0)
+
+
+def test_who_is_not_answered_at_all_connects_anew_long_before_the_system_gives_up() -> None:
+    """As where a link is cut, or a firewall drops what comes: the system's own tries are further and further apart."""
+    context = zmq.Context()
+    with contextlib.ExitStack() as stack:
+        full = stack.enter_context(socket.socket())
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for _ in range(4):  # more than may wait there; who comes then gets no answer
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        address = "tcp://{}:{}".format(*full.getsockname())
+        client = context.socket(zmq.DEALER)
+        news = client.get_monitor_socket(zmq.EVENT_CONNECT_RETRIED)
+        channel.connect(client, address, keys.make_keys().public, channel.CONTROL_LIMIT)
+        assert news.poll(PATIENCE_MS)
+        client.disable_monitor()
+        context.destroy(linger=0)

@@ -177,6 +177,12 @@ class ExtendCell(Message, frozen=True, kw_only=True, tag="extend-cell"):
     sentence: str
 
 
+class HostEnds(Message, frozen=True, kw_only=True, tag="host-ends"):
+    """Let the agent leave after so long, and not when it was to: the time of its host was changed."""
+
+    leaves_in_ms: Annotated[int, msgspec.Meta(ge=0)]
+
+
 class CellBegan(Message, frozen=True, kw_only=True, tag="cell-began"):
     """A cell runs on this lease, and has run for so long."""
 
@@ -291,6 +297,7 @@ ToAgent = (
     | Recorded
     | ListCells
     | HandOver
+    | HostEnds
     | Refusal
     | Pong
     | Unknown

@@ -20,6 +20,13 @@ class EndedNode(msgspec.Struct, frozen=True, kw_only=True):
     sentence: Name
 
 
+class NodeTime(msgspec.Struct, frozen=True, kw_only=True):
+    """A node whose host is taken from it, and how long until its agent has to leave for that."""
+
+    node: Name
+    leaves_in_ms: Annotated[int, msgspec.Meta(ge=0)]
+
+
 class EngineNews(Message, frozen=True, kw_only=True, tag="engine-news"):
     """Say what the agents of an engine do, and ask for Demand. All of it holds until it is said otherwise."""
 
@@ -28,6 +35,7 @@ class EngineNews(Message, frozen=True, kw_only=True, tag="engine-news"):
     #: Nodes that are to be given nothing more: they are to end.
     leaving: Annotated[tuple[Name, ...], msgspec.Meta(max_length=_MOST)] = ()
     ended: Annotated[tuple[EndedNode, ...], msgspec.Meta(max_length=_MOST)] = ()
+    times: Annotated[tuple[NodeTime, ...], msgspec.Meta(max_length=_MOST)] = ()
 
 
 class RoomNeeded(msgspec.Struct, frozen=True, kw_only=True):

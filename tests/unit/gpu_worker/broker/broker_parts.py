@@ -109,7 +109,7 @@ class BrokerParts:
         )
 
     def _know_leaving(self) -> None:
-        self.agents.leaving = LeavingNodes(self.shell, self.kernels.tell, self.clock_ms)
+        self.agents.leaving = LeavingNodes(self.shell, self.kernels.tell, self.tell_agent, self.clock_ms)
         self.agents.unreachable = UnreachableNodes(self.shell, self.console.drains.is_drained)
         self.kernels.decisions = self.console.allowances.news
         self.kernels.decisions.tell_all = self.kernels.tell_user

@@ -4,7 +4,8 @@ import asyncio
 
 import msgspec
 
-from bulletin.wire.messages.engine_broker import EngineNews
+from bulletin.wire import messages as wire
+from bulletin.wire.messages.engine_broker import EngineNews, NodeTime
 from gpu_worker.broker.engine_reports import EngineReports
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.scheduler import events
@@ -22,3 +23,25 @@ def test_who_would_have_a_node_alone_is_told_from_who_would_have_as_many_gpus(le
     pool.submit(ANN, "two", gpus=2)
     demand = asyncio.run(EngineReports(pool.shell, pool.agents, pool.clock_ms).answer(ADMIN, EngineNews()))
     assert [(need.slots, need.is_exclusive) for need in demand.waiting] == [(2, True), (2, False)]
+
+
+def test_a_node_whose_host_is_taken_at_another_time_is_drained_by_then_and_its_agent_is_told(ledger: Ledger) -> None:
+    """The way of the message, and that a cluster counts whole seconds, move nothing."""
+    pool = BrokerParts(ledger)
+    pool.join("n1")
+    reports = EngineReports(pool.shell, pool.agents, pool.clock_ms)
+
+    def drained_in(leaves_in_ms: int) -> int | None:
+        news = EngineNews(times=(NodeTime(node="n1", leaves_in_ms=leaves_in_ms), NodeTime(node="n2", leaves_in_ms=0)))
+        (load,) = asyncio.run(reports.answer(ADMIN, news)).nodes
+        return load.leaves_in_ms
+
+    assert [drained_in(ms) for ms in (3_600_000, 3_599_000, 600_000, 7_200_000, 7_201_000)] == [
+        *(3_600_000, 3_600_000, 600_000),
+        *(7_200_000, 7_200_000),
+    ]
+    told = [one.leaves_in_ms for one in pool.to_agents if isinstance(one, wire.HostEnds)]
+    assert told == [3_600_000, 600_000, 7_200_000]
+    (agent,) = pool.agents.known
+    pool.step(events.DrainPlanned(agent, 1_000_000))
+    assert drained_in(9_000_000) == 1_000_000, "an admin wants it sooner"

@@ -8,11 +8,11 @@ from gpu_worker.engines.agent_jobs import JobStatus
 from gpu_worker.engines.slurm_words import read_states, say_waiting
 
 LINES = """\
-slurm-a|PENDING|Resources|N/A|gpu
-slurm-b|RUNNING|None|2026-11-26T12:00:00|gpu
-slurm-c|PREEMPTED|None|2026-11-26T12:00:00|gpu
-slurm-d|NODE_FAIL|None|2026-11-26T12:00:00|gpu
-another|RUNNING|None|2026-11-26T12:00:00|gpu
+slurm-a|PENDING|Resources|N/A|gpu|N/A
+slurm-b|RUNNING|None|2026-11-26T12:00:00|gpu|2026-11-26T16:00:00
+slurm-c|PREEMPTED|None|2026-11-26T12:00:00|gpu|2026-11-26T12:30:00
+slurm-d|NODE_FAIL|None|2026-11-26T12:00:00|gpu|2026-11-26T12:30:00
+another|RUNNING|None|2026-11-26T12:00:00|gpu|2026-11-26T16:00:00
 junk
 """
 NOW = datetime(2026, 11, 26, 13, 0)  # noqa: DTZ001  as squeue prints times
@@ -58,3 +58,10 @@ def test_each_state_is_one_of_those_that_count() -> None:
     assert "preempted" in states["slurm-c"].words
     assert "lost its host" in states["slurm-d"].words
     assert "has ended" in states["slurm-e"].words
+
+
+def test_when_a_job_ends_is_known_while_it_runs_and_has_a_limit() -> None:
+    lines = LINES + "slurm-e|RUNNING|None|2026-11-26T12:00:00|gpu|NONE\n"
+    states = read_states(lines, dict.fromkeys(("slurm-a", "slurm-b", "slurm-c", "slurm-e"), ""), NOW)
+    ends = datetime(2026, 11, 26, 16, 0).timestamp()  # noqa: DTZ001
+    assert {node: state.ends_at_ms for node, state in states.items() if state.ends_at_ms} == {"slurm-b": ends * 1000}

@@ -1,0 +1,43 @@
+"""When an agent leaves by itself: in time before its host is taken from it, also where that time is changed."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from bulletin.wire import messages as wire
+from gpu_worker.agent.departure import Departed, Departure
+from tests.unit.gpu_worker.agent.agent_parts import agent_parts
+
+
+class Link:
+    """What the agent says to its broker, whom it hears."""
+
+    alone_ms = 0
+
+    def __init__(self) -> None:
+        self.said: list[wire.Message] = []
+
+    async def send(self, message: wire.Message) -> None:
+        self.said.append(message)
+
+
+def test_an_agent_whose_host_has_more_time_stays_and_leaves_when_that_is_over(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with agent_parts(tmp_path) as agent:
+            settings, link = structs.replace(agent.settings, ends_at_ms=time.time_ns() // 1_000_000), Link()
+            departure = Departure(settings, agent.registry, link, agent.faults)  # type: ignore[arg-type]
+            assert departure.leaves_in_ms == 0
+            departure.move(3_600_000)
+            assert 3_500_000 < (departure.leaves_in_ms or 0) <= 3_600_000
+            leaves = asyncio.create_task(departure.run())
+            await asyncio.sleep(0)
+            assert not departure.is_begun
+            departure.move(0)
+            with pytest.raises(Departed):
+                await leaves
+            assert link.said == [wire.Leaving(), wire.Left()]
+
+    asyncio.run(main())
