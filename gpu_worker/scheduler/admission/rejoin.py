@@ -60,9 +60,7 @@ def _relearn(
     phase = Phase.HOT if held.cell is None else Phase.BUSY
     if was_phase is Phase.GRANTED and phase is Phase.HOT:
         phase = Phase.GRANTED
-    if was_phase is Phase.ENDING or any(
-        state.leases[other].phase is not Phase.ENDING for other in state.leases_of.get(held.session, ())
-    ):
+    if was_phase is Phase.ENDING or _has_gone_on(state, now_ms, held, was):
         phase = Phase.ENDING
     cost = state.slot_catalog.cost_on(node, lane, tuple(slots))
     lease = Lease(
@@ -98,6 +96,18 @@ def _relearn(
         return [EndLease(lease.id, Why.SUPERSEDED)]
     state.add(lease, alarm_ms if phase is Phase.GRANTED else None)
     return []
+
+
+def _has_gone_on(state: State, now_ms: int, held: ReportedLease, was: Lease | None) -> bool:
+    """Whether the session has another lease, or asked for one since its cell began: it was told that this one is over.
+
+    A kernel runs one cell at a time. It would wait for a cell that nobody hears, for as long as that may run.
+    """
+    if any(state.leases[other].phase is not Phase.ENDING for other in state.leases_of.get(held.session, ())):
+        return True
+    if was is not None or held.cell is None or held.session not in state.asking:
+        return False
+    return state.pending[state.asking[held.session]].since_ms > now_ms - held.running_ms
 
 
 def _goes_on(held: ReportedLease, was: Lease) -> bool:
