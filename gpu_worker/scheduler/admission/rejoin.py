@@ -116,8 +116,10 @@ def _goes_on(held: ReportedLease, was: Lease) -> bool:
 
 
 def _kept_since_ms(now_ms: int, held: ReportedLease, was: Lease | None) -> int:
-    known_ms = None if was is None else was.kept_since_ms
-    return now_ms - held.held_ms if known_ms is None else known_ms
+    held_since_ms = now_ms - held.held_ms
+    if was is None or was.kept_since_ms is None:
+        return held_since_ms
+    return max(was.kept_since_ms, held_since_ms)  # it began no earlier than it was held, however far the clock jumped
 
 
 def _agreed(state: State, node: Node, held: ReportedLease, slots: tuple[SlotId, ...], was: Lease | None) -> int:

@@ -16,6 +16,19 @@ def test_a_cell_of_a_lost_node_does_not_keep_its_own_notebook_waiting() -> None:
     assert sorted(len(day.grants(one)) for one in ("x", "y")) == [1, 2]
 
 
+def test_a_place_that_is_kept_has_its_time_though_the_clock_has_jumped_before_its_node_is_heard_again() -> None:
+    """Who is over before a larger request can start passes it (5): the place is there for as long as its agent says."""
+    jump_s = 86_400
+    day = play(
+        '[projects.a]\nguaranteed=1\n[qos.reserved]\nwalltime="30 min"\n', node("n", 4),
+        opens(10, "kept", "a", 1500, qos="reserved", keep_ms=20_000), opens(20, "large", "b", 600, gpus=4, time=600),
+        at(600, hi.ClockJumps(jump_s * 1000)), at(700, hi.Returns(AgentId("n"))),
+        opens(800, "short", "c", 200, time=600), last=1700,
+    )  # fmt: skip
+    assert day.wait("short") <= SOON_S
+    assert day.grants("large")[0] <= 10 + 1800 + jump_s + SOON_S
+
+
 def test_an_exam_and_a_lab_have_all_that_is_theirs_when_the_node_is_back() -> None:
     """A covered request gets its GPUs within the reclaim time (1), also who was on the node that died."""
     exam = [f"e{n}" for n in range(2)]
