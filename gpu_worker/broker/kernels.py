@@ -325,7 +325,7 @@ class Kernels:
         if is_aside and _name(kernel, message.request) not in self._settling:
             return  # it was withdrawn meanwhile
         state = self.shell.scheduler.state
-        has_gpus = state.slot_catalog.largest["gpu"] > 0
+        has_gpus = state.slot_catalog.has_gpus
         settled = settle_class(state.accounts, project, message, has_gpus=has_gpus)
         if isinstance(settled, wire.Refusal):
             await self._send(kernel.route, settled)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from bulletin.units import DAY_MS
+from bulletin.units import DAY_MS, HOUR_MS
 from gpu_worker.broker.records import LedgerEvent
 from gpu_worker.scheduler.events import NodesAwaited
 from gpu_worker.scheduler.state import State
@@ -11,29 +11,35 @@ from gpu_worker.scheduler.state import State
 NODES = "nodes-there/"
 #: For so long a node may come back before what only that one could run is refused: a host takes some minutes to start.
 AWAITED_MS = 300_000
+#: For so long a node that is gone is noted, too: it may be down for a moment just when the broker starts again.
+_GONE_MS = HOUR_MS
 
 
 class NodeNotes:
     """Remembers what is noted."""
 
     def __init__(self) -> None:
-        self._noted: tuple[str, ...] | None = None  #: None: nothing yet, by this broker
+        self._noted: dict[str, object] | None = None  #: None: nothing yet, by this broker
         self._noted_ms = 0
+        self._seen_ms: dict[str, int] = {}  #: when each node was there last, or awaited
 
     def take(self, state: State, now_ms: int) -> list[LedgerEvent]:
-        """Return what is to be noted now: the nodes that are there or awaited, where they are others than before.
+        """Return what is to be noted now: the nodes that are there, awaited or gone lately, if others than before.
 
         Said again each day, so that it is young when what is old is forgotten.
         """
-        there = tuple(sorted({*(node.name for node in state.nodes.values()), *state.slot_catalog.awaited.names}))
-        if there == self._noted and (not there or now_ms - self._noted_ms < DAY_MS):
+        there = [*(node.name for node in state.nodes.values()), *state.slot_catalog.awaited.names]
+        self._seen_ms |= dict.fromkeys(there, now_ms)
+        self._seen_ms = {name: at_ms for name, at_ms in self._seen_ms.items() if now_ms - at_ms < _GONE_MS}
+        payload: dict[str, object] = {"nodes": sorted(self._seen_ms), "has_gpus": state.slot_catalog.has_gpus}
+        if payload == self._noted and (not self._seen_ms or now_ms - self._noted_ms < DAY_MS):
             return []
-        self._noted, self._noted_ms = there, now_ms
-        payload = {"nodes": list(there)}
+        self._noted, self._noted_ms = payload, now_ms
         return [LedgerEvent(id=f"{NODES}{now_ms:015}", kind="nodes-there", payload=payload, at_ms=now_ms)]
 
 
 def awaited(last: LedgerEvent | None, now_ms: int) -> Iterator[NodesAwaited]:
     """Make a fact of what was noted last: those nodes may come back now. Nothing where there were none."""
     if last is not None and last.payload["nodes"]:
-        yield NodesAwaited(tuple(last.payload["nodes"]), now_ms + AWAITED_MS)
+        has_gpus = bool(last.payload.get("has_gpus"))  # of a broker that is older than this nobody knows
+        yield NodesAwaited(tuple(last.payload["nodes"]), now_ms + AWAITED_MS, has_gpus)

@@ -74,6 +74,7 @@ class NodesAwaited(msgspec.Struct, frozen=True, tag=True):
 
     nodes: tuple[str, ...]  #: their names
     until_ms: int  #: in the time of `step`
+    has_gpus: bool = False  #: there was a GPU in the pool: until then no CPU slot stands in for one
 
 
 class RequestSubmitted(msgspec.Struct, frozen=True, tag=True):

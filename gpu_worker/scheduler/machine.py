@@ -4,6 +4,7 @@ from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, UserName
 from gpu_worker.scheduler import departures
 from gpu_worker.scheduler.accounts.new_budgets import count_running
 from gpu_worker.scheduler.actions import Action, EndLease, Reason, Refuse, Replaced, UnknownQoS, Why
+from gpu_worker.scheduler.admission.awaiting import await_nodes, pop_awaited
 from gpu_worker.scheduler.admission.cell_rules import longest_walltime_ms, walltime_of
 from gpu_worker.scheduler.admission.outdated_sessions import evict_outdated
 from gpu_worker.scheduler.admission.refusals import hopeless, outdated, refusal
@@ -221,7 +222,7 @@ class Scheduler:
                     departures.remember_shares(self.state, self.state.leases[name])
                 return [EndLease(lease.id, Why.NODE_LOST) for lease in self.state.part(event.agent)]
             case NodesAwaited():
-                self.state.slot_catalog.awaited.expect(event.nodes, event.until_ms)
+                await_nodes(self.state, event)
             case NodeDrained():
                 self.state.drain(event.agent, is_drained=event.is_drained)
             case RequestSubmitted():
@@ -375,7 +376,7 @@ class Scheduler:
 
     def _end_awaiting(self) -> list[Action]:
         """Refuse what could run nowhere, once all nodes are back that were awaited, or are awaited no longer."""
-        return self._refuse_hopeless() if self.state.slot_catalog.awaited.pop_over(self._now_ms) else []
+        return self._refuse_hopeless() if pop_awaited(self.state, self._now_ms) else []
 
     def _refuse_hopeless(self) -> list[Action]:
         return [self._refuse(request, reason) for request, reason in hopeless(self.state)]

@@ -134,21 +134,21 @@ class State:
         self.nodes[agent] = node
         self._offer_pools(node)
         self.planned_drains.limit(self.accounts.now_ms, self.settings.start_ms)
-        is_first_gpu = self.slot_catalog.largest["gpu"] == 0 and node.lanes["gpu"].capacity > 0
-        if is_first_gpu:  # once in the pool's life: CPU slots no longer stand in for GPUs
-            for lease in self.leases.values():
-                self._count(lease, -1)
+        had_gpus = self.slot_catalog.has_gpus
         is_new = self.slot_catalog.show(node)
         for lane in LANES:
             self._note_room(node, lane)
-        if is_first_gpu:
-            for lease in self.leases.values():
-                lease.cost = self.slot_catalog.cost_on(self.nodes[lease.agent], lease.lane, lease.slots)
-                self._charge_anew(lease)
-                self._count(lease, +1)
-        if is_new:
-            for request in self.pending.values():
-                self.reshape(request)
+        self.count_anew(costs=self.slot_catalog.has_gpus != had_gpus, shapes=is_new)
+
+    def count_anew(self, *, costs: bool, shapes: bool) -> None:
+        """Work out anew what leases count, once CPU slots stand in for GPUs or no longer do, and what is asked for."""
+        for lease in self.leases.values() if costs else ():
+            self._count(lease, -1)
+            lease.cost = self.slot_catalog.cost_on(self.nodes[lease.agent], lease.lane, lease.slots)
+            self._charge_anew(lease)
+            self._count(lease, +1)
+        for request in self.pending.values() if shapes else ():
+            self.reshape(request)
         self._note_capacity()
 
     def reshape(self, request: Request) -> None:

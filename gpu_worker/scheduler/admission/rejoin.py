@@ -60,9 +60,7 @@ def _relearn(
     phase = Phase.HOT if held.cell is None else Phase.BUSY
     if was_phase is Phase.GRANTED and phase is Phase.HOT:
         phase = Phase.GRANTED
-    if was_phase is Phase.ENDING or any(
-        state.leases[other].phase is not Phase.ENDING for other in state.leases_of.get(held.session, ())
-    ):
+    if was_phase is Phase.ENDING or _has_gone_on(state, now_ms, held, was):
         phase = Phase.ENDING
     cost = state.slot_catalog.cost_on(node, lane, tuple(slots))
     lease = Lease(
@@ -100,14 +98,28 @@ def _relearn(
     return []
 
 
+def _has_gone_on(state: State, now_ms: int, held: ReportedLease, was: Lease | None) -> bool:
+    """Whether the session has another lease, or asked for one since its cell began: it was told that this one is over.
+
+    A kernel runs one cell at a time. It would wait for a cell that nobody hears, for as long as that may run.
+    """
+    if any(state.leases[other].phase is not Phase.ENDING for other in state.leases_of.get(held.session, ())):
+        return True
+    if was is not None or held.cell is None or held.session not in state.asking:
+        return False
+    return state.pending[state.asking[held.session]].since_ms > now_ms - held.running_ms
+
+
 def _goes_on(held: ReportedLease, was: Lease) -> bool:
     """Whether what runs is what ran: the same cell, or another in a place that is kept."""
     return was.cell == held.cell or (held.is_kept and was.is_kept)
 
 
 def _kept_since_ms(now_ms: int, held: ReportedLease, was: Lease | None) -> int:
-    known_ms = None if was is None else was.kept_since_ms
-    return now_ms - held.held_ms if known_ms is None else known_ms
+    held_since_ms = now_ms - held.held_ms
+    if was is None or was.kept_since_ms is None:
+        return held_since_ms
+    return max(was.kept_since_ms, held_since_ms)  # it began no earlier than it was held, however far the clock jumped
 
 
 def _agreed(state: State, node: Node, held: ReportedLease, slots: tuple[SlotId, ...], was: Lease | None) -> int:

@@ -166,7 +166,7 @@ class ReplayAhead:
             user=lease.user,
             project=lease.home,
             qos=lease.qos,
-            gpus=0 if lease.lane == "cpu" and state.slot_catalog.largest["gpu"] else len(lease.slots),
+            gpus=0 if lease.lane == "cpu" and state.slot_catalog.has_gpus else len(lease.slots),
             walltime_ms=min(lease.walltime_ms, most_walltime_ms(state.accounts, lease.project, lease.user, lease.qos)),
             gpu_type=" ".join(lease.kind.words),
             gpu_memory_bytes=lease.kind.memory_bytes,

@@ -9,6 +9,7 @@ class AwaitedNodes:
     def __init__(self) -> None:
         self._names: dict[str, None] = {}
         self.until_ms: int | None = None  #: None: nobody waits for any
+        self.has_gpus = False  #: whether a GPU is to come back with them
 
     def __bool__(self) -> bool:
         return self.until_ms is not None
@@ -18,10 +19,11 @@ class AwaitedNodes:
         """List those that are not back yet."""
         return tuple(self._names)
 
-    def expect(self, names: Iterable[str], until_ms: int) -> None:
+    def expect(self, names: Iterable[str], until_ms: int, *, has_gpus: bool = False) -> None:
         """Wait for these nodes until then, and for no others."""
         self._names = dict.fromkeys(names)
         self.until_ms = until_ms if self._names else None
+        self.has_gpus = has_gpus and bool(self._names)
 
     def note(self, name: str) -> None:
         """Note that a node is there."""

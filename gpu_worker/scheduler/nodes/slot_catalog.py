@@ -39,6 +39,11 @@ class SlotCatalog:
         self._shapes: dict[Shape, Shape] = {}  #: of equal ones one object, which is faster to look up
 
     @property
+    def has_gpus(self) -> bool:
+        """Whether the pool has shown a GPU, or had one that is to come back: no CPU slot stands in for one then."""
+        return self.largest["gpu"] > 0 or self.awaited.has_gpus
+
+    @property
     def offer_count(self) -> int:
         """Count what nodes have offered so far, each once: it never falls."""
         return sum(map(len, self.offers.values()))
@@ -95,7 +100,7 @@ class SlotCatalog:
 
     def cost_of(self, lane: Lane, milli: int) -> int:
         """Compute what slots of so many thousandths of a GPU count: nothing on CPU slots, once there is a GPU."""
-        return milli if lane == "gpu" or not self.largest["gpu"] else 0
+        return milli if lane == "gpu" or not self.has_gpus else 0
 
     def cost_on(self, node: Node, lane: Lane, slots: tuple[SlotId, ...]) -> int:
         """Compute what these slots of a node count, in thousandths of a GPU."""
@@ -116,7 +121,7 @@ class SlotCatalog:
 
     def lane_for(self, gpus: int) -> Lane:
         """Find the lane that a request for so many GPUs would use."""
-        return "gpu" if gpus > 0 and self.largest["gpu"] > 0 else "cpu"
+        return "gpu" if gpus > 0 and self.has_gpus else "cpu"
 
     def is_on_cpu(self, lane: Lane) -> bool | None:
         """Tell whether slots of a lane are CPU slots, for people; None while no slot was shown: it may be a GPU."""

@@ -72,7 +72,10 @@ def _is_in_quota(state: State, request: Request, pool: str) -> bool:
     account = state.accounts.of(request.project)
     below = account.used_below(state.qos, qos.priority, may_borrow=True)
     is_in_whole = lacks_of_quota(account, shape.cost, below=below) <= 0
-    return pool in state.pools.quota_places(state.accounts, account, shape, is_in_whole=is_in_whole)
+    places = state.pools.quota_places(state.accounts, account, shape, is_in_whole=is_in_whole)
+    if not places:  # it starts nowhere before cells have made way for it, and then it is within the whole
+        places = state.pools.quota_places(state.accounts, account, shape, is_in_whole=True)
+    return pool in places
 
 
 def _owners_would_lack(state: State, pool: str, project: ProjectId, cost: int) -> bool:

@@ -69,7 +69,7 @@ NODE_POOLS = (
         "reserved-borrows-beside-its-home",
         "placement/open_nodes.py",
         "_is_in_quota",
-        "pool in state.pools.quota_places(state.accounts, account, shape, is_in_whole=is_in_whole)",
+        "pool in places",
         "True",
         "a class that never borrows starts only where a guarantee covers it",
     ),

@@ -317,7 +317,7 @@ OTHERS = (
         "cpu-cells-cost",
         "nodes/slot_catalog.py",
         "SlotCatalog.cost_of",
-        "milli if lane == 'gpu' or not self.largest['gpu'] else 0",
+        "milli if lane == 'gpu' or not self.has_gpus else 0",
         "milli",
         "a CPU cell costs nothing in a pool with GPUs",
     ),

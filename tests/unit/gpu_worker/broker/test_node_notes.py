@@ -1,11 +1,15 @@
 """Which nodes a pool has is noted, so that a broker that is started again waits for them, and for no others."""
 
-from bulletin.ids import AgentId
-from bulletin.units import DAY_MS
+from typing import Literal
+
+import pytest
+
+from bulletin.ids import AgentId, SlotId
+from bulletin.units import DAY_MS, HOUR_MS
 from gpu_worker.broker import recall
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.node_notes import AWAITED_MS, NodeNotes
-from gpu_worker.scheduler.events import AgentJoined, AgentLost, NodesAwaited
+from gpu_worker.scheduler.events import AgentJoined, AgentLost, NodesAwaited, Slot
 from gpu_worker.scheduler.machine import Scheduler
 from gpu_worker.scheduler.policy.projects import SchedulerSettings
 
@@ -44,7 +48,15 @@ def test_the_next_broker_awaits_those_that_were_there_last(ledger: Ledger) -> No
     assert first.awaited == []
     first.join("a", "b", "c")
     first.lose("b")
-    assert Life(ledger, 60_000).awaited == ["node-a", "node-c"]
+    first.tick(HOUR_MS)
+    assert Life(ledger, first.now_ms).awaited == ["node-a", "node-c"]
+
+
+def test_who_was_lost_a_moment_before_is_awaited_as_well(ledger: Ledger) -> None:
+    first = Life(ledger, 1_000)
+    first.join("a", "b")
+    first.lose("b")
+    assert Life(ledger, 60_000).awaited == ["node-a", "node-b"]
 
 
 def test_who_was_not_back_yet_is_awaited_by_the_one_after_that_too(ledger: Ledger) -> None:
@@ -54,14 +66,25 @@ def test_who_was_not_back_yet_is_awaited_by_the_one_after_that_too(ledger: Ledge
     assert Life(ledger, 90_000).awaited == ["node-a", "node-b"]
     second.scheduler.step(AgentLost(AgentId("none")), 60_000 + AWAITED_MS)
     second.tick(AWAITED_MS)
-    assert Life(ledger, 900_000).awaited == ["node-a"]
+    assert Life(ledger, 900_000).awaited == ["node-a", "node-b"]
+    second.tick(HOUR_MS)
+    assert Life(ledger, second.now_ms).awaited == ["node-a"]
 
 
 def test_a_pool_that_has_lost_all_nodes_awaits_none(ledger: Ledger) -> None:
     first = Life(ledger, 1_000)
     first.join("a")
     first.lose("a")
-    assert Life(ledger, 60_000).awaited == []
+    first.tick(HOUR_MS)
+    assert Life(ledger, first.now_ms).awaited == []
+
+
+@pytest.mark.parametrize("kind", ["gpu", "cpu"])
+def test_the_next_broker_knows_whether_a_gpu_is_to_come_back(ledger: Ledger, kind: Literal["gpu", "cpu"]) -> None:
+    first = Life(ledger, 1_000)
+    first.scheduler.step(AgentJoined(AgentId("a"), "node-a", (Slot(SlotId("0"), kind, "model", 0),)), 1_000)
+    first.tick()
+    assert Life(ledger, 60_000).scheduler.state.slot_catalog.has_gpus is (kind == "gpu")
 
 
 def test_the_same_nodes_are_noted_again_once_a_day(ledger: Ledger) -> None:
