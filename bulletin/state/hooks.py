@@ -8,7 +8,8 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from operator import is_
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, NamedTuple
 
@@ -21,6 +22,8 @@ class HookKind(NamedTuple):
     """One kind: the module that has it, what is there now by key, whosever it is, and how one is set or taken out."""
 
     module: str
+    #: The dicts that `read` goes through: it finds the same again as long as they hold the very same.
+    dicts: Callable[[], Sequence[Mapping[Any, Any]]]
     read: Callable[[], dict[Any, Any]]
     write: Callable[[Any, Any], None]
 
@@ -45,9 +48,12 @@ def find_hook(place: LibraryPlace) -> Any:
 
 def observe() -> list[tuple[LibraryPlace, Any]]:
     """List the notebook's own that are in this process, with their places; note what else is there."""
-    found = []
+    found: list[tuple[LibraryPlace, Any]] = []
     for name, kind in HOOK_KINDS.items():
-        hooks, others = kind.read(), _others[name]
+        dicts = kind.dicts()
+        if _is_as_seen(dicts, _foreign.get(name, ())):
+            continue
+        hooks, others, count = kind.read(), _others[name], len(found)
         for key in others.keys() - hooks.keys():
             del others[key]
         for key, hook in hooks.items():
@@ -57,7 +63,16 @@ def observe() -> list[tuple[LibraryPlace, Any]]:
                 found.append((LibraryPlace(kind.module, "", name, (key,)), hook))
             else:
                 others[key] = hook
+        _foreign[name] = [(tuple(held), tuple(held.values())) for held in dicts] if len(found) == count else ()
     return found
+
+
+def _is_as_seen(dicts: Sequence[Mapping[Any, Any]], seen: Sequence[tuple[Sequence[Any], Sequence[Any]]]) -> bool:
+    """Tell whether these hold the very same entries as when they were seen. Some hundreds, asked three times a cell."""
+    return len(dicts) == len(seen) and all(
+        len(held) == len(keys) and all(map(is_, held, keys)) and all(map(is_, held.values(), values))
+        for held, (keys, values) in zip(dicts, seen, strict=True)
+    )
 
 
 def set_hook(place: LibraryPlace, hook: Any) -> None:
@@ -65,6 +80,7 @@ def set_hook(place: LibraryPlace, hook: Any) -> None:
     (key,), others, now = place.key, _others[place.attribute], find_hook(place)
     if now is not None and not _is_notebooks(now):
         others[key] = now
+    _foreign[place.attribute] = ()
     HOOK_KINDS[place.attribute].write(key, others.get(key) if hook is None else hook)
 
 
@@ -72,9 +88,13 @@ def _is_notebooks(hook: Any) -> bool:
     return hook is signal.SIG_IGN or is_own_entry(hook)  # Python itself ignores none of these signals
 
 
+def _handlers() -> dict[signal.Signals, Any]:
+    return {number: signal.getsignal(number) for number in _TIMERS}
+
+
 def _read_handlers() -> dict[int, Any]:
-    handlers = {int(number): signal.getsignal(number) for number in _TIMERS}
-    return {number: handler for number, handler in handlers.items() if callable(handler) or handler is signal.SIG_IGN}
+    found = _handlers().items()
+    return {int(number): handler for number, handler in found if callable(handler) or handler is signal.SIG_IGN}
 
 
 def _write_handler(number: int, handler: Any) -> None:
@@ -163,15 +183,17 @@ def _put(held: dict[Any, Any] | None, key: Any, value: Any) -> None:
 
 
 HOOK_KINDS = {
-    "handlers of signals": HookKind("signal", _read_handlers, _write_handler),
-    "functions for errors": HookKind("sys", _read_functions, _write_function),
-    "built-ins": HookKind("builtins", _read_built_ins, _write_built_in),
-    "magics": HookKind("IPython", _read_magics, _write_magic),
-    "printers": HookKind("IPython", _read_printers, _write_printer),
+    "handlers of signals": HookKind("signal", lambda: [_handlers()], _read_handlers, _write_handler),
+    "functions for errors": HookKind("sys", lambda: [_read_functions()], _read_functions, _write_function),
+    "built-ins": HookKind("builtins", lambda: [vars(builtins)], _read_built_ins, _write_built_in),
+    "magics": HookKind("IPython", lambda: list(_magics().values()), _read_magics, _write_magic),
+    "printers": HookKind("IPython", lambda: list(_printers().values()), _read_printers, _write_printer),
 }
 #: What was last there that was not the notebook's, by kind and key.
 _others: dict[str, dict[Any, Any]] = {name: {} for name in HOOK_KINDS}
 _others["functions for errors"].update(_FUNCTIONS)
+#: By kind, what its dicts held when none of it was the notebook's: their keys and values.
+_foreign: dict[str, Sequence[tuple[Sequence[Any], Sequence[Any]]]] = {}
 #: The modules that have hooks: whatever a cell does may come to them.
 HOMES = frozenset(kind.module for kind in HOOK_KINDS.values())
 

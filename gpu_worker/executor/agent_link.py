@@ -21,6 +21,8 @@ from bulletin.wire.frames import Blob
 UNHEARD = 76
 #: How often a reader looks whether the socket is still its own.
 _LOOK_S = 2.0
+#: What goes into a socket that the kernel calls writable: then three quarters of its 200 KB are free.
+_ROOM_BYTES = 2**15
 
 
 class AgentLink:
@@ -52,6 +54,14 @@ class AgentLink:
                 return self._socket.recv_into(view, 0, socket.MSG_DONTWAIT)
             except BlockingIOError:
                 self._wait()
+
+    def can_take(self, size_bytes: int) -> bool:
+        """Tell whether a packet of so many bytes can be sent without waiting."""
+        if size_bytes > _ROOM_BYTES or not self.is_open:
+            return False
+        writable = select.poll()  # one serves one thread at a time
+        writable.register(self._socket, select.POLLOUT)
+        return bool(writable.poll(0))
 
     def send(self, frames: Sequence[Blob]) -> None:
         """Send one packet. Raises OSError when nobody can hear it; nothing goes into what has the number by now."""

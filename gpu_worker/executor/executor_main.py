@@ -165,7 +165,8 @@ class Executor:
                     except MalformedMessage as error:
                         self._arriving = None
                         self._start(_Job(run, (), cannot_take_in(error)))
-                self._relay.send(Took(cell=message.cell))  # of a refused parcel too: its sender must come to its end
+                # Of a refused parcel too: its sender must come to its end.
+                self._relay.send_at_once(Took(cell=message.cell))
             case Took():
                 self._results.acknowledge(message)
             case Answer():

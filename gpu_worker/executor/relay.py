@@ -1,4 +1,4 @@
-"""What leaves an executor: one queue, and one thread that writes it to the pipe.
+"""What leaves an executor: one queue, and one thread that writes it to the pipe, unless nothing is queued.
 
 Whatever a cell emits stays in the order in which it was emitted. The first text goes out at once, more of the same
 stream within 5 ms goes together. A writer that is a megabyte ahead waits, so memory is bounded.
@@ -55,7 +55,8 @@ class Relay:
     """The only writer of the pipe. In a fork of the executor it writes to the descriptors 1 and 2 instead.
 
     The sender sleeps on `_wake` while there is nothing to do, and naps while more text may come. Whoever adds something
-    wakes it only if it sleeps, or if what was added cannot wait: so most writes cost no switch of threads.
+    wakes it only if it sleeps, or if what was added cannot wait: so most writes cost no switch of threads. What the
+    notebook waits for is written by the thread that has it, where nothing else is on its way.
     """
 
     def __init__(self, link: AgentLink, interrupts: Interrupts, owners: CellOwners) -> None:
@@ -63,6 +64,8 @@ class Relay:
         self._link, self._interrupts, self.owners = link, interrupts, owners
         self._items: deque[_QueuedText | _Packet] = deque()
         self._wake: SimpleQueue[None] = SimpleQueue()
+        #: Held while something is taken out of the queue and written.
+        self._writing = threading.Lock()
         #: The sender waits on `_wake`; somebody waits for it in `flush`.
         self._sleeps = False
         self._hurries = False
@@ -86,6 +89,22 @@ class Relay:
     def send(self, message: FromExecutor, blobs: Sequence[Blob] = ()) -> None:
         """Queue a message. Safe in a signal handler: it takes no lock that the interrupted code may hold."""
         self._items.append(_Packet(pack(message, blobs), 0))
+        self._wake.put(None)
+
+    def send_at_once(self, message: FromExecutor, blobs: Sequence[Blob] = ()) -> None:
+        """Send a message without a switch of threads, behind all that is queued; queue it where it would have to wait.
+
+        Not for signal handlers, nor for code that an interrupt may cut off.
+        """
+        frames = pack(message, blobs)
+        if not self._items and self._link.can_take(sum(map(_size, frames))) and self._writing.acquire(blocking=False):
+            try:
+                if not self._items:
+                    self._write(frames)
+                    return
+            finally:
+                self._writing.release()
+        self._items.append(_Packet(frames, 0))
         self._wake.put(None)
 
     def publish(self, kind: str, content: dict[str, Any], buffers: Sequence[Blob] = ()) -> None:
@@ -180,29 +199,33 @@ class Relay:
     def _write_all(self) -> None:
         last = 0.0
         while True:
-            item = self._next()
-            if isinstance(item, _QueuedText):
-                ends_line = item.text.endswith("\n")
-                self._nap(max(last + _TOGETHER_S - time.monotonic(), 0.0 if ends_line else _LINE_S))
-                packet = self._gather(item)
-                last = time.monotonic()
-            else:
-                packet = item
-            try:
-                self._link.send(packet.frames)
-            except OSError:
-                end_unheard()
+            self._wait_for_items()
+            with self._writing:
+                item = self._items.popleft()
+                if isinstance(item, _QueuedText):
+                    ends_line = item.text.endswith("\n")
+                    self._nap(max(last + _TOGETHER_S - time.monotonic(), 0.0 if ends_line else _LINE_S))
+                    packet = self._gather(item)
+                    last = time.monotonic()
+                else:
+                    packet = item
+                self._write(packet.frames)
             self._sent_bytes += packet.size
             if self._has_sent.locked():
                 self._has_sent.release()
 
-    def _next(self) -> _QueuedText | _Packet:
+    def _write(self, frames: Sequence[Blob]) -> None:
+        try:
+            self._link.send(frames)
+        except OSError:
+            end_unheard()
+
+    def _wait_for_items(self) -> None:
         while not self._items:
             self._sleeps = True
             if not self._items:  # asked again: whoever added before that line has not woken us
                 self._wake.get()
             self._sleeps = False
-        return self._items.popleft()
 
     def _nap(self, duration_s: float) -> None:
         """Wait for more text, but not where something else waits to be sent."""

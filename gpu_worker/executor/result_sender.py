@@ -70,15 +70,15 @@ class ResultSender:
     def _begin(self, finished: FinishedCell, round_number: int, *, has_rings: bool) -> None:
         ended = structs.replace(finished.ended, round=round_number)
         if ended.parcel.inline:
-            self._relay.send(ended, finished.parts)
+            self._relay.send_at_once(ended, finished.parts)
             return
         self._sender = blobs.Sender(ended.cell, finished.parts, self._ring if has_rings else None, round_number)
         self._sender_cell = ended.cell
-        self._relay.send(ended)
+        self._relay.send_at_once(ended)
         self._send_ready(self._sender)
 
     def _send_ready(self, sender: blobs.Sender) -> None:
         for chunk, pieces in sender.ready():
-            self._relay.send(chunk, pieces)
+            self._relay.send_at_once(chunk, pieces)
         if sender.is_done:
             self._sender = None

@@ -65,7 +65,7 @@ libc.prctl(0x59616d61, ctypes.c_ulong(2**64 - 1), 0, 0, 0)  # whoever likes may 
 libc.ptrace.argtypes = [ctypes.c_long] * 4
 traced = os.getpid()
 reader, writer = os.pipe()
-if libc.fork() == 0:
+if ctypes.PyDLL(None).fork() == 0:  # by CDLL another thread might have the interpreter, for ever in the fork
     os.setsid()
     os.write(writer, b"traced" if libc.ptrace(0x4206, traced, 0, 0) == 0 else b"not traced")
     while True:  # a signal stops who is traced until the tracer hands it on; of its end it is told, and says nothing
