@@ -13,7 +13,7 @@ _LEFT_OUT = frozenset({"__pycache__"})
 _OWN_PREFIX = ".bulletin-"
 
 
-class Found(NamedTuple):
+class WalkedEntry(NamedTuple):
     """A file, link or folder, by its path below the folder that was walked through."""
 
     path: str
@@ -23,7 +23,7 @@ class Found(NamedTuple):
     does_follow: bool
 
 
-def walk(here: Path, *, is_entered: Callable[[str], bool], unread: list[str]) -> Iterator[Found]:
+def walk(here: Path, *, is_entered: Callable[[str], bool], unread: list[str]) -> Iterator[WalkedEntry]:
     """Walk through files, links and folders, folders before what is in them.
 
     Folders that cannot be read are noted in `unread`. What is in one is yielded where `is_entered` says so of its path.
@@ -47,6 +47,6 @@ def walk(here: Path, *, is_entered: Callable[[str], bool], unread: list[str]) ->
             does_follow = does_folder_follow and not is_left_out
             is_folder = stat.S_ISDIR(facts.st_mode)
             if is_folder or stat.S_ISREG(facts.st_mode) or stat.S_ISLNK(facts.st_mode):
-                yield Found(name, entry, facts, does_follow)
+                yield WalkedEntry(name, entry, facts, does_follow)
             if is_folder and is_entered(name):
                 waiting.append((f"{name}/", Path(entry.path), does_follow))
