@@ -1,5 +1,6 @@
 """A broker's `pool.json`, which it and `bulletin keys` change: neither undoes what the other has written meanwhile."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from msgspec import structs
@@ -22,11 +23,16 @@ def keep(path: Path, files: keys.PoolFile) -> None:
         keys.write_private(path, structs.replace(files, next=None if is_taken_up else new))
 
 
-def plan(path: Path, new: keys.NextKeys) -> None:
-    """Let a broker have other keys from its next start. Raises FileNotFoundError and BadConfig as `read_private`."""
+def plan(path: Path, make: Callable[[keys.PoolFile], keys.NextKeys]) -> keys.PoolFile:
+    """Let a broker have other keys from its next start; return what is written of it now.
+
+    `make` sees that first, when nobody else changes it any more, and may refuse. Raises FileNotFoundError and BadConfig
+    as `read_private`, and what `make` raises.
+    """
     with locked(_lock_of(path)):
         files = keys.read_private(path, keys.PoolFile)
-        keys.write_private(path, structs.replace(files, next=new))
+        keys.write_private(path, structs.replace(files, next=make(files)))
+    return files
 
 
 def _lock_of(path: Path) -> Path:

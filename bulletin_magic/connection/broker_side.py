@@ -203,7 +203,8 @@ class BrokerSide:
         self._greet(now_ms)
 
     def _refused(self, refused: say.Refusal) -> BulletinError | None:
-        self._standing = BrokerStanding.UNKNOWN
+        if refused.code is not RefusalCode.TOO_FAST or self._standing is not BrokerStanding.KNOWN:
+            self._standing = BrokerStanding.UNKNOWN  # who asks too much is known still, and a Hello would be dropped
         if self._is_cell_under_way and self._request is None:
             self._note(f"The pool's broker says: {refused.sentence} Your cell goes on.")
         is_about_us = refused.code is RefusalCode.NOT_ALLOWED
@@ -255,6 +256,8 @@ class BrokerSide:
         """Give up what has waited too long for an answer; return the error for the cell that asked."""
         if self._look_by_ms is not None and self._look_by_ms <= now_ms:
             self._look_by_ms = None
+            if self._standing is BrokerStanding.GREETING:  # the Hello may be lost, and without a cell nobody repeats it
+                self._standing = BrokerStanding.UNKNOWN
             self._act(Deliver(RequestFailed(self._no_answer())))
         if self._greet_by_ms is not None and self._greet_by_ms <= now_ms:
             self._standing, self._was_given_up = BrokerStanding.UNKNOWN, True

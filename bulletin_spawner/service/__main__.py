@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from bulletin.errors import BadConfig
 from bulletin.wire.keys import make_folder
+from bulletin_spawner.service import page_log
 from bulletin_spawner.service.broker_client import SUMS_S, BrokerClient
 from bulletin_spawner.service.pool_process import PoolProcess
 from bulletin_spawner.service.single_instance import take_over
@@ -46,7 +47,7 @@ def _run() -> None:
     parser.add_argument("--no-pool", action="store_true")
     parser.add_argument("pool_args", nargs="*", metavar="OPTION")
     options = parser.parse_args()
-    logging.basicConfig(level=logging.INFO, format="[%(levelname).1s %(asctime)s %(name)s] %(message)s")
+    page_log.configure()
     if options.no_pool:  # the folder is the pool's, who may be another user
         asyncio.run(_serve(options.folder, None))
         return

@@ -64,7 +64,7 @@ def describe_page(picture: Picture, *, for_admins: bool = False) -> PageContent:
     return PageContent(
         summary=_summary(picture),
         warnings=(
-            *filter(None, (picture.announcement,)),
+            *filter(None, (picture.announcement, picture.ledger_problem if for_admins else "")),
             *warn_of_accounts(picture.shared_accounts),
             *warn_of_missing(picture.missing_protections, for_admins=for_admins),
             *(describe_absence(one.node, one.absent_ms, one.problem) for one in picture.absent_nodes if for_admins),

@@ -311,6 +311,7 @@ class Broker:
             self._console.drains.why,
             started_ms=self.started_ms,
             counters=self.counters,
+            ledger_problem=self.writer.problem,
             serves_hub=self._serves_hub,
         )
 

@@ -74,7 +74,7 @@ class NodeDrains:
                 RefusalCode.NO_NODE, f"There is no node {asked.node!r} in this pool. Connected nodes: {nodes}."
             )
         is_planned = asked.in_ms is not None and not asked.is_undone
-        if is_planned and any(agent in self._state.drained for agent in agents):
+        if is_planned and any(self._is_empty_by_now(agent) for agent in agents):
             raise CannotTell(
                 RefusalCode.NO_NODE,
                 f"{names[agents[0]]} is drained already. First undo that: bulletin drain {asked.node} --undo",
@@ -112,11 +112,19 @@ class NodeDrains:
             in_ms=asked.in_ms if is_planned else None,
         )
 
+    def _is_empty_by_now(self, agent: AgentId) -> bool:
+        """Tell whether a node is given nothing because it is drained, not because it cannot be reached for now."""
+        is_left_out = agent in self._agents.unreachable.reasons
+        return self.is_drained(agent) if is_left_out else agent in self._state.drained
+
     async def _note(self, note: NodeNote) -> None:
         if note.is_drained:
             self._notes[note.agent] = note
         else:
             self._notes.pop(note.agent, None)
+        is_by_now = note.is_drained and note.at_ms is None
+        if self._agents.unreachable.plan_drain(note.agent, note.at_ms if note.is_drained else None) and not is_by_now:
+            return  # it is given nothing, whatever an admin wants, before it is taken in again
         if note.is_drained and note.at_ms is not None:
             await self._shell.step(events.DrainPlanned(note.agent, note.at_ms))
         else:

@@ -38,10 +38,15 @@ async def draw(
     *,
     started_ms: int,
     counters: dict[str, int],
+    ledger_problem: str,
     serves_hub: bool,
 ) -> wire.Picture:
     """Draw slots, queue, recent cells and counters. Admins alone see other people's names and cells, and counters."""
-    rows = await asyncio.to_thread(_recent_cells, ledger, viewer)
+    rows: list[CellRecord] = []  # without them, the rest of the picture is not the ledger's
+    try:
+        rows = await asyncio.to_thread(_recent_cells, ledger, viewer)
+    except LedgerAway as error:
+        ledger_problem = str(error)
     at_ms = now_ms()
 
     def visible_user(user: UserName) -> UserName:
@@ -117,6 +122,7 @@ async def draw(
         shared_accounts=tuple(sorted(accounts)) if serves_hub else (),
         missing_protections=missing,
         announcement=shell.teller.announcement.words_at(at_ms),
+        ledger_problem=ledger_problem if viewer.is_admin else "",
         absent_nodes=tuple(one if viewer.is_admin else structs.replace(one, problem="") for one in agents.absent_nodes),
     )
 
@@ -145,8 +151,5 @@ def _project(shell: SchedulerShell, viewer: Person, now_ms: int) -> wire.Project
 
 
 def _recent_cells(ledger: Ledger, viewer: Person) -> list[CellRecord]:
-    """Read the cells that ended last; blocks while the ledger reads."""
-    try:
-        return ledger.cells(user=None if viewer.is_admin else viewer.user, limit=_RECENT)
-    except LedgerAway:
-        return []  # the rest of the picture is not the ledger's
+    """Read the cells that ended last; blocks while the ledger reads. Raises LedgerAway."""
+    return ledger.cells(user=None if viewer.is_admin else viewer.user, limit=_RECENT)

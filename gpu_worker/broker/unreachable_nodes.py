@@ -35,6 +35,16 @@ class UnreachableNodes:
                 self._planned_ms[agent] = at_ms  # a drain now calls that off
             await self._shell.step(events.NodeDrained(agent))
 
+    def plan_drain(self, agent: AgentId, at_ms: int | None) -> bool:
+        """Have a node that is left out drained then, once it is taken in again, or (None) not; False: it is not one."""
+        if agent not in self.reasons:
+            return False
+        if at_ms is None:
+            self._planned_ms.pop(agent, None)
+        else:
+            self._planned_ms[agent] = at_ms
+        return True
+
     async def remove(self, agent: AgentId, node: str) -> None:
         """Give it cells again, unless an admin has drained it."""
         if agent in self.reasons:

@@ -37,6 +37,8 @@ class Writer:
         self._short_cells = ShortCells()
         self._queue: asyncio.Queue[_QueuedWrite] = asyncio.Queue()
         self._batch: list[_QueuedWrite] = []  #: what is being written
+        #: Why what waits cannot be written now, as a sentence; empty where nothing is in the way.
+        self.problem = ""
         self._log = structlog.get_logger("broker")
 
     def keep(self, records: Sequence[Record], then: Then | None = None) -> None:
@@ -98,9 +100,11 @@ class Writer:
                 written = await asyncio.to_thread(self._write, batch)
             except LedgerAway as error:
                 cells = sum(isinstance(record, CellRecord) for entry in batch for record in entry.records)
-                self._log.warning("cells wait for the ledger", cells=cells, problem=str(error))
+                self.problem = str(error)
+                self._log.warning("cells wait for the ledger", cells=cells, problem=self.problem)
                 await asyncio.sleep(_AWAY_S)
             else:
+                self.problem = ""
                 for record in written:
                     if isinstance(record, CellRecord):
                         log = self._log.info if record.runs == 1 else self._log.debug

@@ -8,7 +8,7 @@ from bulletin.errors import BadConfig
 from bulletin.wire import keys
 from gpu_worker import pool_keys
 from gpu_worker.console.base_command import Command
-from gpu_worker.console.node_command import moment, read_pool
+from gpu_worker.console.node_command import check_own_folder, moment
 from gpu_worker.node_registry import time_of_day_ms
 
 _USAGE = "usage: bulletin keys rotate [--accept-old=SECONDS]\n"
@@ -41,18 +41,20 @@ class KeysCommand(Command):
             self.status = 2
             return
         settings = self.settings()
-        files = read_pool(settings)
-        now_ms = time_of_day_ms()
-        if files.earlier is not None and files.earlier.until_ms > now_ms and self.accept_old:
+        check_own_folder(settings)
+        until_ms = time_of_day_ms() + round(self.accept_old * 1000)
+        files = pool_keys.plan(settings.pool_file, lambda files: self._next_keys(files, until_ms))
+        sys.stdout.write(_sentence(files, until_ms, accepts_old=bool(self.accept_old)))
+
+    def _next_keys(self, files: keys.PoolFile, until_ms: int) -> keys.NextKeys:
+        """Make keys for the broker that has these. Raises BadConfig while it is known by older ones."""
+        if files.earlier is not None and files.earlier.until_ms > time_of_day_ms() and self.accept_old:
             raise BadConfig(
                 f"The broker's keys before these are accepted until {moment(files.earlier.until_ms)}: change them "
                 "again after that; or at once, and let nobody come with any old ones: bulletin keys rotate "
                 "--accept-old=0"
             )
-        until_ms = now_ms + round(self.accept_old * 1000)
-        new = keys.NextKeys(keys=keys.make_keys(), accepts_old_until_ms=until_ms)
-        pool_keys.plan(settings.pool_file, new)
-        sys.stdout.write(_sentence(files, until_ms, accepts_old=bool(self.accept_old)))
+        return keys.NextKeys(keys=keys.make_keys(), accepts_old_until_ms=until_ms)
 
 
 def _sentence(files: keys.PoolFile, until_ms: int, *, accepts_old: bool) -> str:

@@ -166,7 +166,7 @@ class NodeCommand(Command):
         return files.agent_address
 
     def _list(self) -> None:
-        nodes = NodeRegistry(_own_folder(self.settings())).read()
+        nodes = NodeRegistry(check_own_folder(self.settings())).read()
         if self.as_json:
             sys.stdout.write(msgspec.json.format(msgspec.json.encode(nodes), indent=2).decode() + "\n")
             return
@@ -180,14 +180,14 @@ class NodeCommand(Command):
 
     def _remove(self, name: str) -> None:
         settings = self.settings()
-        NodeRegistry(_own_folder(settings)).remove(name)
+        NodeRegistry(check_own_folder(settings)).remove(name)
         sys.stdout.write(
             f"{name} is no node of this pool any more: its file is worth nothing. If its agent runs, the broker ends "
             "its link now, and the cells there are lost.\n"
         )
 
 
-def _own_folder(settings: PoolSettings) -> Path:
+def check_own_folder(settings: PoolSettings) -> Path:
     """Check that the pool is one's own. Raises BadConfig."""
     try:
         owner = settings.pool_file.stat().st_uid
@@ -207,7 +207,7 @@ def _own_folder(settings: PoolSettings) -> Path:
 
 def read_pool(settings: PoolSettings) -> keys.PoolFile:
     """Read the keys of the pool, which is to be one's own. Raises BadConfig."""
-    _own_folder(settings)
+    check_own_folder(settings)
     return keys.read_private(settings.pool_file, keys.PoolFile)
 
 

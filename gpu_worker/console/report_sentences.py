@@ -64,7 +64,7 @@ def _picture(picture: wire.Picture) -> Blocks:
     """Say what is going on in the pool: slots, the queue, the latest cells."""
     free = sum(slot.state == "free" for slot in picture.slots)
     lines = [f"{len(picture.slots)} {picture.slot_word}s, {free} free; up {show_duration(picture.uptime_ms)}"]
-    lines += filter(None, (picture.announcement,))
+    lines += filter(None, (picture.announcement, picture.ledger_problem))
     lines += warn_of_accounts(picture.shared_accounts)
     lines += warn_of_missing(picture.missing_protections, for_admins=True)
     for slot in picture.slots:

@@ -119,7 +119,7 @@ class FolderKeeper:
             self._transfers.note(sentence)
 
     def _take_notes(self) -> tuple[str, ...]:
-        notes, self._transfers.notes = self._transfers.notes, []
+        notes = self._transfers.take_notes()
         if len(notes) > MOST_SENTENCES:
             notes[MOST_SENTENCES:] = [f"So it is with {len(notes) - MOST_SENTENCES} more."]
         return tuple(notes)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import msgspec
 import xxhash
 
+from bulletin.file_names import is_text
 from bulletin.wire.messages import FileVersion, FolderEntry
 from gpu_worker.executor.file_signatures import Signature, digest_of, signature_at, signature_of
 from gpu_worker.executor.folder_walk import walk
@@ -57,6 +58,8 @@ class FolderChanges(NamedTuple):
     removed_folders: list[str]
     #: What was removed for a folder, or for what is none: to be gone before that is made.
     in_the_way: set[str]
+    #: What has a name now that the notebook cannot be told, which no look has found before.
+    unnamed: list[str]
 
 
 class FolderMirror:
@@ -77,7 +80,9 @@ class FolderMirror:
         self.listing_digest = ""
         #: What cells left that could not be brought to the notebook, as it was then; it stays here as it is.
         self.failed: dict[str, Signature] = {}
-        #: Those of them whose name the notebook has for something else.
+        #: What cells left, under names that the notebook is not told.
+        self.left: dict[str, Signature] = {}
+        #: Those that could not be brought whose name the notebook has for something else.
         self._taken: set[str] = set()
         #: Files that could not be put here, each with a sentence why not.
         self._unplaced: dict[str, str] = {}
@@ -261,13 +266,19 @@ class FolderMirror:
 
     def changes(self) -> FolderChanges:
         """Find what cells have changed since it was the same as in the notebook."""
-        found = FolderChanges([], {}, {}, {}, [], set())
+        found = FolderChanges([], {}, {}, {}, [], set(), [])
         here: set[str] = set()
+        left: dict[str, Signature] = {}
         self._unread = [f"{path}/" for path, problem in self.folders.items() if problem]
-        for path, entry, facts in walk(
+        for path, entry, facts, does_follow in walk(
             self.here, is_entered=lambda path: not self.folders.get(path), unread=self._unread
         ):
             signature = signature_of(facts)
+            if not does_follow:  # it may be what the notebook has under another name
+                left[path] = signature
+                if path not in self.left and not is_text(entry.name):
+                    found.unnamed.append(path)
+                continue
             if self.failed.get(path) == signature:
                 here.add(path)
                 self._unread.append(f"{path}/")
@@ -285,6 +296,7 @@ class FolderMirror:
                     found.folders.append(path)
             elif self._is_changed(path, signature):
                 found.files[path] = signature
+        self.left = left
         unread = tuple(self._unread)  # nobody knows what is gone of it, or it is another one than the notebook's
         gone = [path for path in (*self.files, *self._links, *self.folders) if path not in here]
         gone = [path for path in gone if not path.startswith(unread)]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import msgspec
 import xxhash
 
+from bulletin.file_names import show_name
 from bulletin.wire.frames import Blob
 from bulletin.wire.messages import ChangeFolder, FileVersion, FolderReply, StoreFile
 from gpu_worker.executor.file_signatures import Signature, signature_at
@@ -40,6 +41,11 @@ class FolderReturn:
     def hand_back(self) -> None:
         """Make the notebook's folder as cells have left this one. Raises FolderUnreachable, somewhere in between."""
         changes, mirror = self._changes, self._mirror
+        for path in changes.unnamed:
+            self._transfers.note(
+                f"{show_name(path)} was not brought to the notebook's folder: its name has control characters, or "
+                "bytes that are no UTF-8. Give it another one in a cell."
+            )
         self._bring_moved()
         late = {path for path in (*changes.folders, *changes.links, *changes.files) if self._is_in_the_way(path)}
         self._make_folders(path for path in changes.folders if path not in late)
@@ -169,7 +175,7 @@ class FolderReturn:
 
     def _find_failed(self) -> dict[int, str]:
         """Find what could not be brought, by inode: it may be what the notebook has under another name."""
-        return {now.inode: path for path, now in self._mirror.failed.items()}
+        return {now.inode: path for path, now in (*self._mirror.left.items(), *self._mirror.failed.items())}
 
     def _is_lost(self, path: str, failed: dict[int, str], *, is_unchanged: bool = False) -> bool:
         """Tell whether what the notebook has under this name was moved here, and could not be brought.
@@ -182,7 +188,8 @@ class FolderReturn:
         other = failed.get(before.inode, path) if before is not None else path
         if before is None or other == path:
             return False
-        return not is_unchanged or _are_alike(self._mirror.failed[other], before)
+        now = self._mirror.failed[other] if other in self._mirror.failed else self._mirror.left[other]
+        return not is_unchanged or _are_alike(now, before)
 
     def _hold_back(self, path: str, kept: str) -> None:
         """Leave here what would take the place of the only copy of something."""

@@ -22,16 +22,21 @@ _SMALL_BYTES, _MOST_SMALL = 128 * 1024, 128
 
 
 class FolderTransfers:
-    """Brings contents from the notebook into mirrors. `notes` has what its user is to be told."""
+    """Brings contents from the notebook into mirrors, and collects what its user is to be told."""
 
     def __init__(self, requests: FolderRequests) -> None:
         self.requests = requests
-        self.notes: list[str] = []
+        #: In the order in which they were said, each once, however many there are.
+        self._notes: dict[str, None] = {}
 
     def note(self, sentence: str) -> None:
         """Tell the user, with the end of the cell."""
-        if sentence not in self.notes:
-            self.notes.append(sentence)
+        self._notes[sentence] = None
+
+    def take_notes(self) -> list[str]:
+        """Hand over what the user is to be told, once."""
+        notes, self._notes = list(self._notes), {}
+        return notes
 
     def list_folder(self, mirror: FolderMirror) -> list[FolderEntry] | None:
         """Return what is in the notebook's folder; None where nothing has changed.

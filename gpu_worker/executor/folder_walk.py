@@ -1,9 +1,10 @@
-"""What is in a folder as cells have left it, as far as it follows to the notebook, however deep that is."""
+"""What is in a folder as cells have left it, and which of it follows to the notebook, however deep that is."""
 
 import os
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from bulletin.file_names import is_text
 
@@ -12,16 +13,24 @@ _LEFT_OUT = frozenset({"__pycache__"})
 _OWN_PREFIX = ".bulletin-"
 
 
-def walk(
-    here: Path, *, is_entered: Callable[[str], bool], unread: list[str]
-) -> Iterator[tuple[str, os.DirEntry[str], os.stat_result]]:
-    """Walk through files, links and folders, folders before what is in them, each with its path below `here`.
+class WalkedEntry(NamedTuple):
+    """A file, link or folder, by its path below the folder that was walked through."""
+
+    path: str
+    entry: os.DirEntry[str]
+    facts: os.stat_result
+    #: Whether its name, and those of the folders that it is in, are such as the notebook is told.
+    does_follow: bool
+
+
+def walk(here: Path, *, is_entered: Callable[[str], bool], unread: list[str]) -> Iterator[WalkedEntry]:
+    """Walk through files, links and folders, folders before what is in them.
 
     Folders that cannot be read are noted in `unread`. What is in one is yielded where `is_entered` says so of its path.
     """
-    waiting = [("", here)]
+    waiting = [("", here, True)]
     while waiting:  # a cell makes folders in folders deeper than Python's own calls go
-        path, folder = waiting.pop()
+        path, folder, does_folder_follow = waiting.pop()
         try:
             with os.scandir(folder) as listed:
                 entries = sorted(listed, key=lambda one: one.name)
@@ -30,14 +39,14 @@ def walk(
             continue
         for entry in entries:
             name = f"{path}{entry.name}"
-            if entry.name in _LEFT_OUT or entry.name.startswith(_OWN_PREFIX) or not is_text(entry.name):
-                continue
+            is_left_out = entry.name in _LEFT_OUT or entry.name.startswith(_OWN_PREFIX) or not is_text(entry.name)
             try:
                 facts = entry.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue
+            does_follow = does_folder_follow and not is_left_out
             is_folder = stat.S_ISDIR(facts.st_mode)
             if is_folder or stat.S_ISREG(facts.st_mode) or stat.S_ISLNK(facts.st_mode):
-                yield name, entry, facts
+                yield WalkedEntry(name, entry, facts, does_follow)
             if is_folder and is_entered(name):
-                waiting.append((f"{name}/", Path(entry.path)))
+                waiting.append((f"{name}/", Path(entry.path), does_follow))

@@ -1,6 +1,8 @@
 """The pool while the server of its ledger is away: cells run on, and each is accounted once, when it is back."""
 
 import resource
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +11,12 @@ import pytest
 from gpu_worker.broker.ledger import Ledger
 from tests.integration.conftest import Notebook, PoolProcess, until
 from tests.unit.gpu_worker.broker.postgres import PASSWORD, Server, programs_or_skip
+
+
+def status(pool: PoolProcess) -> str:
+    """What an admin reads at the command line, as one line."""
+    command = [sys.executable, "-m", "gpu_worker.cli", "status", "--folder", str(pool.folder)]
+    return " ".join(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
 
 
 def test_cells_that_end_while_the_ledger_is_away_are_accounted_once_when_it_is_back(
@@ -30,6 +38,7 @@ def test_cells_that_end_while_the_ledger_is_away_are_accounted_once_when_it_is_b
         picture = pool.picture()
         assert picture.slots
         assert picture.recent == ()
+        assert "does not answer" in status(pool)
         server.start()
         until(lambda: len(pool.picture().recent) == 2, "the second cell in the ledger")
         assert pool.part("broker").pid == broker, "nothing was started again"
@@ -51,8 +60,10 @@ def test_cells_that_end_while_the_ledgers_disk_is_full_are_accounted_once_when_t
     before = resource.prlimit(broker, resource.RLIMIT_FSIZE, (used_bytes, resource.RLIM_INFINITY))
     assert notebook.run("%%gpu\nprint('two')").stream() == "two\n"
     until(lambda: "cells wait for the ledger" in log.read_text(), "the broker to meet a disk without room")
+    assert "cannot be used now" in status(pool)
     resource.prlimit(broker, resource.RLIMIT_FSIZE, before)
     until(lambda: len(pool.picture().recent) == 2, "the second cell in the ledger")
+    assert "cannot be used now" not in status(pool)
     assert pool.part("broker").pid == broker, "nothing was started again"
     with Ledger.open(f"sqlite:///{pool.folder / 'ledger.sqlite'}", upgrade=False) as ledger:
         (usage,) = ledger.usage("user")

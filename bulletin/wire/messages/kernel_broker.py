@@ -254,6 +254,8 @@ class Picture(Message, frozen=True, kw_only=True, tag="picture"):
     absent_nodes: tuple[AbsentNode, ...] = ()
     #: What an admin tells everybody, with who that is.
     announcement: str = ""
+    #: For admins: that the ledger cannot be used, and what to do; empty where it can.
+    ledger_problem: str = ""
 
 
 class Find(Message, frozen=True, tag="find"):

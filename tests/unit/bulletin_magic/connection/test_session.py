@@ -295,6 +295,29 @@ def test_a_pool_that_shows_no_picture_is_no_pool() -> None:
     assert stage.session.deadline_ms is None
 
 
+def test_who_has_asked_too_fast_is_known_and_the_next_question_is_answered() -> None:
+    stage = Stage()
+    stage.do(PoolStatusAsked())
+    stage.welcome()
+    stage.broker(say.Refusal(code=RefusalCode.TOO_FAST, sentence="wait some seconds"))
+    assert "wait some seconds" in str(failure(stage))
+    stage.said_to_broker()
+    stage.do(PoolStatusAsked())
+    assert stage.said_to_broker() == [say.Look()]
+
+
+def test_a_greeting_that_was_lost_is_said_again_with_the_next_question() -> None:
+    stage = Stage()
+    stage.do(PoolStatusAsked())
+    stage.wait(5_000)
+    assert isinstance(failure(stage), NoPool)
+    stage.said_to_broker()
+    stage.do(PoolStatusAsked())
+    assert stage.said_to_broker() == [HELLO]
+    stage.welcome()
+    assert stage.said_to_broker() == [say.Look()]
+
+
 def test_a_second_cell_at_the_same_time_is_a_bug() -> None:
     stage = Stage()
     stage.start()

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from bulletin.ids import AgentId
 from bulletin.wire import console
 from gpu_worker.broker.ledger import Ledger
@@ -49,3 +51,30 @@ def test_a_node_that_was_left_out_and_lost_gets_cells_when_it_comes_again(broker
     broker.join("n1")
     lease = broker.submit(ANN, "cell-a")
     assert lease in broker.shell.scheduler.state.leases
+
+
+@pytest.mark.parametrize("in_ms", [None, 2 * HOUR_MS])
+def test_a_drain_that_is_undone_while_the_node_is_not_heard_gives_it_no_cells_before_it_is(
+    broker: BrokerParts, in_ms: int | None
+) -> None:
+    agent, unreachable = AgentId("agent-n1"), broker.agents.unreachable
+    broker.join("n1")
+    broker.ask(ADMIN, console.Drain(node="n1", in_ms=in_ms))
+    asyncio.run(unreachable.add(agent, "n1", "it is not heard"))
+    broker.ask(ADMIN, console.Drain(node="n1", is_undone=True))
+    lease = broker.submit(ANN, "cell-a")
+    assert broker.ask(ANN, console.AskAbout(id=lease)).request.reason == "node n1 is being drained"
+    asyncio.run(unreachable.remove(agent, "n1"))
+    assert isinstance(broker.ask(ANN, console.AskAbout(id=lease)), console.AboutRunning)
+    assert broker.shell.scheduler.state.planned_drains.at_ms == {}
+
+
+def test_a_drain_is_planned_while_the_node_is_not_heard(broker: BrokerParts) -> None:
+    agent, unreachable = AgentId("agent-n1"), broker.agents.unreachable
+    broker.join("n1")
+    asyncio.run(unreachable.add(agent, "n1", "it is not heard"))
+    broker.ask(ADMIN, console.Drain(node="n1", in_ms=2 * HOUR_MS))
+    assert agent in broker.shell.scheduler.state.drained
+    asyncio.run(unreachable.remove(agent, "n1"))
+    assert broker.shell.scheduler.state.planned_drains.at_ms == {agent: 2 * HOUR_MS}
+    assert agent not in broker.shell.scheduler.state.drained

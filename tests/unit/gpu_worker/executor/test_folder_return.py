@@ -83,8 +83,7 @@ class Both:
         finally:
             os.chdir(before)
         FolderReturn(self.transfers, self.mirror).hand_back()
-        notes, self.transfers.notes = self.transfers.notes, []
-        return notes
+        return self.transfers.take_notes()
 
     def write(self, files: dict[str, str]) -> None:
         for path, text in files.items():
@@ -394,3 +393,33 @@ def test_a_link_that_leads_out_is_said_once_and_stays_on_the_node(both: Both) ->
         assert both.run(lambda: None) == []
     assert both.mirror.path("sets").is_symlink()
     assert sorted(both.read()) == ["other"]
+
+
+@pytest.mark.parametrize(
+    "name", [b"da\nta", b"\xff\xfe", b"\x1b[2J", b"__pycache__/data", b"a\nb/data", b"a\nb/c/data"]
+)
+def test_a_file_that_is_moved_to_a_name_that_does_not_travel_keeps_its_old_one(both: Both, name: bytes) -> None:
+    both.write({"data": "content", "other": "o"})
+    both.begin()
+
+    def cell() -> None:
+        new = Path(os.fsdecode(name))
+        new.parent.mkdir(parents=True, exist_ok=True)
+        Path("data").rename(new)
+
+    notes = both.run(cell)
+    assert "data is kept in the notebook's folder: what the cell moved it to could not be brought." in notes
+    assert both.read() == {"data": "content", "other": "o"}
+
+
+def test_what_has_a_name_that_does_not_travel_is_said_once(both: Both) -> None:
+    both.begin()
+    (note,) = both.run(Path("a\nb\x1b[2J").touch)
+    assert note == (
+        r"'a\nb\x1b[2J' was not brought to the notebook's folder: its name has control characters, or bytes that are "
+        "no UTF-8. Give it another one in a cell."
+    )
+    both.begin()
+    assert both.run(Path("good").touch) == []
+    assert both.run(lambda: Path("a\nb\x1b[2J").rename("named")) == []
+    assert both.read() == {"good": "", "named": ""}

@@ -1,0 +1,79 @@
+"""What visitors of the page have logged fills no disk, and moves no cursor."""
+
+import logging
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from bulletin_spawner.service.page_log import MOST_A_MINUTE, MOST_CHARACTERS, PrintableLines, VisitorLimit
+
+REQUEST = "%d %s %s (%s) %.0f ms"
+
+
+class _Lines(logging.Handler):
+    """Keeps what would be written."""
+
+    def __init__(self, clock_s: Callable[[], float]) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+        self.addFilter(VisitorLimit(clock_s))
+        self.setFormatter(PrintableLines("%(message)s"))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(self.format(record))
+
+
+@pytest.fixture
+def now_s() -> list[float]:
+    return [60.0]
+
+
+@pytest.fixture
+def written(now_s: list[float]) -> _Lines:
+    return _Lines(lambda: now_s[0])
+
+
+@pytest.fixture
+def log(written: _Lines) -> Iterator[logging.Logger]:
+    logger = logging.getLogger("visitors")
+    logger.setLevel(logging.INFO)
+    logger.addHandler(written)
+    yield logger
+    logger.removeHandler(written)
+
+
+@pytest.mark.parametrize("path", ["/\x9b2J", "/\x1b]0;x\x07", "/\u202eevil", "/a\nforged line"])
+def test_what_a_terminal_would_obey_is_replaced_and_a_line_stays_one(
+    log: logging.Logger, written: _Lines, path: str
+) -> None:
+    log.warning(REQUEST, 404, "GET", path, "1.2.3.4", 1.0)
+    (line,) = written.lines
+    assert line.isprintable()
+    assert line.startswith("404 GET /")
+
+
+def test_a_path_of_ten_thousands_of_characters_is_cut(log: logging.Logger, written: _Lines) -> None:
+    log.warning(REQUEST, 404, "GET", "/" + "x" * 60_000, "1.2.3.4", 1.0)
+    assert len(written.lines[0]) == MOST_CHARACTERS + len("...")
+
+
+def test_of_one_kind_so_many_lines_are_written_in_a_minute_and_the_next_says_what_was_left_out(
+    log: logging.Logger, written: _Lines, now_s: list[float]
+) -> None:
+    for number in range(MOST_A_MINUTE + 50):
+        log.warning(REQUEST, 404, "GET", f"/{number}%s", "1.2.3.4", 1.0)
+    log.info(REQUEST, 200, "GET", "/me", "1.2.3.4", 1.0)
+    assert len(written.lines) == MOST_A_MINUTE + 1, "who is let in is another kind"
+    now_s[0] += 60
+    log.warning(REQUEST, 404, "GET", "/50%s", "1.2.3.4", 1.0)
+    assert written.lines[-1] == "404 GET /50%s (1.2.3.4) 1 ms (and 50 before it, left out)"
+
+
+def test_a_traceback_has_its_lines_and_nothing_else(log: logging.Logger, written: _Lines) -> None:
+    try:
+        raise ValueError("\x9b2J")
+    except ValueError:
+        log.exception("failed")
+    lines = written.lines[0].split("\n")
+    assert (lines[0], lines[-1]) == ("failed", "ValueError: ?2J")
+    assert all(line.isprintable() for line in lines)
