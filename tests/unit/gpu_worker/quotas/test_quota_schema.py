@@ -51,7 +51,7 @@ def test_an_example_of_a_setting_is_a_value_of_it(word: QuotaSetting) -> None:
     for one in found:
         for example in one.get("examples", ()):
             jsonschema.validate({"at": example}, {"$defs": form["$defs"], "properties": {"at": one}})
-    assert any("examples" in one for one in found) or word.name == "class_hours", "it is a table, with a form of its own"
+    assert any("examples" in one for one in found) or word.name == "class_hours", "that is a table"
 
 
 @pytest.mark.parametrize(
