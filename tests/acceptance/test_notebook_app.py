@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -23,7 +24,13 @@ def notebook(hub: Hub) -> Iterator[Page]:
         assert not os.environ.get("CI"), "CI builds the extension"
         pytest.skip("the extension of JupyterLab is not built: python3 make.py lab")
     hub.start_server("ada")
-    cell = {"cell_type": "code", "metadata": {}, "source": "x = 6\nx * 7", "outputs": [], "execution_count": None}
+    cell: dict[str, Any] = {
+        "cell_type": "code",
+        "metadata": {},
+        "source": "x = 6\nx * 7",
+        "outputs": [],
+        "execution_count": None,
+    }
     content = {"cells": [cell], "metadata": {"kernelspec": KERNEL}, "nbformat": 4, "nbformat_minor": 4}
     model = {"type": "notebook", "format": "json", "content": content}
     token = hub.token_of("ada")
