@@ -12,6 +12,7 @@ from typing import Self
 import msgspec
 import zmq
 import zmq.asyncio
+from tornado import web
 
 import bulletin
 from bulletin.ids import KernelId, RequestId
@@ -32,12 +33,19 @@ _HELLO_AGAIN_S = 5.0
 _PING_S = 1.0
 
 
-class PlaceRefused(Exception):
-    """A server is not started, since what its user chose could not be had. JupyterHub shows the message."""
+class PlaceRefused(web.HTTPError):
+    """A server is not started, since what its user chose could not be had. JupyterHub shows the message.
+
+    It is an error of HTTP that is its user's: of any other the hub's form says that it was not handled, if it comes
+    within a second, and a few in a row end a hub that has `Spawner.consecutive_failure_limit`.
+    """
 
     def __init__(self, sentence: str) -> None:
-        super().__init__(sentence)
+        super().__init__(409, sentence)
         self.jupyterhub_message = sentence
+
+    def __str__(self) -> str:
+        return self.jupyterhub_message
 
 
 class ReservedPlace(msgspec.Struct, frozen=True):

@@ -158,6 +158,8 @@ class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
     is_large_enough: bool
     #: It is to be drained then; None where nobody plans that.
     drains_in_ms: int | None = None
+    #: Why, of either, as an admin has said.
+    why_drained: str = ""
 
 
 class AboutWaiting(Message, frozen=True, kw_only=True, tag="about-waiting"):

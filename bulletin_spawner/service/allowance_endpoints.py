@@ -29,6 +29,8 @@ class AllowanceWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     is_exclusive: bool = False
     #: More of the project's budget, in GPU-milliseconds, in the period that runs; asked for alone.
     budget_ms: Annotated[int, msgspec.Meta(ge=1, le=allowances.MOST_BUDGET_MS)] | None = None
+    #: Whose budget: the project's, or that of one which it is in; empty is the one that leaves least.
+    budget_of: Words = ""
     for_ms: _Duration | None = None
 
 
@@ -85,6 +87,7 @@ ALLOWANCE_ENDPOINTS: tuple[Endpoint, ...] = (
                 gpus=call.body.gpus,
                 is_exclusive=call.body.is_exclusive,
                 budget_ms=call.body.budget_ms,
+                budget_of=call.body.budget_of,
                 for_ms=call.body.for_ms,
                 why=call.body.why,
             )

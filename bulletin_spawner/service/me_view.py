@@ -89,6 +89,13 @@ class CellReceipt(msgspec.Struct, frozen=True, kw_only=True):
     advice: str = ""
 
 
+class UsedBudgets(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose budgets cells of a project use up: its own, and those of the projects that it is in."""
+
+    project: ProjectId
+    budgets: tuple[ProjectId, ...]
+
+
 class MeView(msgspec.Struct, frozen=True, kw_only=True):
     """What *Me* shows."""
 
@@ -100,6 +107,8 @@ class MeView(msgspec.Struct, frozen=True, kw_only=True):
     projects: tuple[ProjectStanding, ...]
     #: Those that may pay for cells of the viewer's; the first one does when nobody says.
     own_projects: tuple[ProjectId, ...] = ()
+    #: Of each of these that uses up some.
+    used_budgets: tuple[UsedBudgets, ...] = ()
 
 
 class ReceiptsView(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,7 +132,20 @@ def view_me(report: PoolReport, sight: Sight) -> MeView:
         waiting=tuple(show_request(row, sight) for row in report.waiting if mine and row.user == mine),
         projects=tuple(standing(row, sight) for row in report.projects if row.project in own),
         own_projects=sight.viewer.own_projects if mine else (),
+        used_budgets=tuple(_used_budgets(report, sight.viewer.own_projects)) if mine else (),
     )
+
+
+def _used_budgets(report: PoolReport, own: Sequence[ProjectId]) -> Iterator[UsedBudgets]:
+    rows = {row.project: row for row in report.projects}
+    for project in own:
+        found, at = [], rows.get(project)
+        while at is not None:
+            if at.budget_ms is not None:
+                found.append(at.project)
+            at = rows.get(at.parent) if at.parent is not None else None
+        if found:
+            yield UsedBudgets(project=project, budgets=tuple(found))
 
 
 def standing(row: ProjectRow, sight: Sight) -> ProjectStanding:
@@ -143,7 +165,7 @@ def standing(row: ProjectRow, sight: Sight) -> ProjectStanding:
         credits_ms=row.credits_ms,
         class_hours=row.class_hours,
         rule=row.rule,
-        is_led=sight.leads(row.project),
+        is_led=not sight.viewer.is_admin and sight.leads(row.project),  # an admin decides everywhere, and leads nothing
     )
 
 

@@ -227,7 +227,7 @@ class ConsoleRequests:
                 return console.AboutWaiting(
                     request=self._waiting(request),
                     projects=self._standing(request),
-                    nodes=tuple(reports.nodes(self._state, request)),
+                    nodes=tuple(reports.nodes(self._state, request, self.drains.why)),
                     slot_word=word,
                 )
             case Lease() as lease:

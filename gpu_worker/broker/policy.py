@@ -42,6 +42,7 @@ class Policy:
         self._file, self._max_walltime_ms = settings.quota_file, settings.max_walltime_ms
         self._longest_cell_ms = settings.engine.longest_cell_ms(settings.leave_grace_ms)
         self._quotas = before if before is not None and self._file is not None else Quotas()
+        self._now_ms = 0
         self._seen: tuple[int, ...] | None = None
         self._text: QuotaText | None = None
         self._log = structlog.get_logger("quotas")
@@ -73,6 +74,11 @@ class Policy:
             return None
         self._quotas = quotas
         return NewPolicy(quotas, tuple(changes))
+
+    def end_reservations(self, now_ms: int) -> bool:
+        """Leave out what was reserved for users and is over by now; return whether some of it was in force before."""
+        before, self._now_ms = self._now_ms, now_ms
+        return any(one.users and before < one.end_ms <= now_ms for one in self._quotas.reservations)
 
     @property
     def file(self) -> Path | None:
@@ -124,7 +130,7 @@ class Policy:
             msgspec.structs.replace(one, walltime_ms=walltime_ms)
             for one, walltime_ms in zip(quotas.qos, walltimes_ms, strict=True)
         )
-        return msgspec.structs.replace(quotas.settings_for(groups), qos=qos)
+        return msgspec.structs.replace(quotas.without_over(self._now_ms).settings_for(groups), qos=qos)
 
 
 def records(new: NewPolicy, by: UserName, number: int, at_ms: int) -> list[Record]:

@@ -39,6 +39,7 @@ class PolicyFollower:
         self._writer, self._number, self._now_ms = writer, number, now_ms
         self._loading = asyncio.Lock()
         self._log = structlog.get_logger("broker")
+        policy.end_reservations(now_ms())
         self._note(*self._read(policy.groups.groups, None))
 
     @property
@@ -47,10 +48,16 @@ class PolicyFollower:
         return self.policy.settings
 
     async def run(self, shell: SchedulerShell) -> None:
-        """Take in what an admin has written into the quota file. One with errors changes nothing."""
+        """Take in what an admin has written into the quota file, and what is over. One with errors changes nothing."""
         while True:
             await asyncio.sleep(_EVERY_S)
             await self.load(shell)
+            await self.end_reservations(shell)
+
+    async def end_reservations(self, shell: SchedulerShell) -> None:
+        """Have the scheduler forget what was reserved for users until now."""
+        if self.policy.end_reservations(self._now_ms()):
+            await self.obey(shell)
 
     async def load(self, shell: SchedulerShell) -> None:
         """Bring into force what stands in the file now; errors are logged, and `problem` says them."""

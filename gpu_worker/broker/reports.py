@@ -1,10 +1,11 @@
 """What the scheduler knows, in the rows that people are shown. Reads the state, changes nothing; knows no person."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import msgspec
 
+from bulletin.ids import AgentId
 from bulletin.wire import console
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.estimates import explain
@@ -123,14 +124,14 @@ def tree(state: State) -> Iterator[Account]:
         waiting += sorted(account.children.values(), key=lambda one: one.project.id, reverse=True)
 
 
-def nodes(state: State, request: Request) -> Iterator[console.NodeRow]:
+def nodes(state: State, request: Request, why_drained: Callable[[AgentId], str]) -> Iterator[console.NodeRow]:
     """Make a row of each node that has slots of the lane that the request is in: GPUs or CPU slots."""
     for node in state.nodes.values():
         if node.lanes[request.lane].capacity:
-            yield _node(state, node, request)
+            yield _node(state, node, request, why_drained(node.agent))
 
 
-def _node(state: State, node: Node, request: Request) -> console.NodeRow:
+def _node(state: State, node: Node, request: Request, why_drained: str) -> console.NodeRow:
     counts, at_ms = node.lanes[request.lane], state.planned_drains.at_ms.get(node.agent)
     return console.NodeRow(
         node=node.name,
@@ -142,6 +143,7 @@ def _node(state: State, node: Node, request: Request) -> console.NodeRow:
         is_drained=node.is_drained,
         is_large_enough=node.could_hold(request.entry.shape),
         drains_in_ms=None if at_ms is None else max(0, at_ms - state.accounts.now_ms),
+        why_drained=why_drained,
     )
 
 

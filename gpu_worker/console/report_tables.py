@@ -134,11 +134,12 @@ def node_table(rows: Sequence[console.NodeRow], slot_word: str) -> ReportTable:
 
 def _about_node(row: console.NodeRow) -> str:
     """Say why a node's free slots are not for the request, or not for long."""
+    why = f": {row.why_drained}" if row.why_drained else ""
     if row.is_drained:
-        return "is being drained"
+        return f"is being drained{why}"
     if not row.is_large_enough:
         return "is too small"
-    return "" if row.drains_in_ms is None else f"is drained from {show_moment(row.drains_in_ms)}"
+    return "" if row.drains_in_ms is None else f"is drained from {show_moment(row.drains_in_ms)}{why}"
 
 
 def cell_table(rows: Sequence[console.EndedRow]) -> ReportTable:

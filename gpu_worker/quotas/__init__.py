@@ -63,6 +63,11 @@ class Quotas(msgspec.Struct, frozen=True, kw_only=True):
         """What a scheduler is told of them where no group was seen: projects have their reservations."""
         return self.settings_for(())
 
+    def without_over(self, now_ms: int) -> "Quotas":
+        """Leave out what was reserved for users and is over: from then on a group of the hub may be called so."""
+        left = tuple(one for one in self.reservations if not (one.users and one.is_over(now_ms)))
+        return self if len(left) == len(self.reservations) else msgspec.structs.replace(self, reservations=left)
+
     def settings_for(self, groups: Iterable[HubGroup]) -> SchedulerSettings:
         """Join them with the projects that the rules make of groups; what the file names comes first."""
         told = {field: getattr(self, field) for field in self.__struct_fields__ if field not in _NOT_TOLD}

@@ -1,5 +1,6 @@
 """The quota file as JSON schema, for editors that complete and check while one types."""
 
+import tomllib
 from collections.abc import Sequence
 from typing import Any
 
@@ -87,6 +88,13 @@ def quota_schema() -> dict[str, Any]:
     }
 
 
+def _described(one: QuotaSetting) -> dict[str, Any]:
+    schema = {"description": one.help} | one.kind.schema()
+    if one.example.startswith("[projects."):  # the head of a table, which is no value
+        return schema
+    return schema | {"examples": [tomllib.loads(f"example = {one.example}")["example"]]}
+
+
 def _name(longest: int) -> dict[str, Any]:
     return {"minLength": 1, "maxLength": longest}
 
@@ -95,7 +103,7 @@ def _settings(settings: Sequence[QuotaSetting]) -> dict[str, Any]:
     form = {
         "type": ["object", "null"],
         "additionalProperties": False,
-        "properties": {one.name: {"description": one.help} | one.kind.schema() for one in settings},
+        "properties": {one.name: _described(one) for one in settings},
     }
     needed = [one.name for one in settings if one.is_needed]
     return {**form, "required": needed} if needed else form

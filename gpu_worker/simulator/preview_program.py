@@ -92,7 +92,7 @@ def compare(trace: Trace, now: RunReport, then: RunReport, kind: str, when: str)
     of_all = f"{_many(now.cells, 'cell')} of {_many(people, 'user')} on {_many(now.gpus, slot)} {when}"
     waited = show_duration(round(now.waits.mean_ms)), show_duration(round(then.waits.mean_ms))
     if now == then:
-        said = [f"Nothing would have been otherwise: {of_all} would have waited {waited[0]} on average as they did."]
+        said = [f"Nothing would have been otherwise: {of_all} would have waited {waited[0]} on average, as without it."]
         return _answer(said, rows, now, then)
     said = [f"{of_all} would have waited {waited[1]} on average, instead of {waited[0]}."]
     by_change = sorted(rows, key=lambda row: row.waited_then_ms - row.waited_now_ms)

@@ -9,10 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from bulletin.wire import console
 from gpu_worker.console import client
+from tests.acceptance.conftest import tab
 from tests.acceptance.hub import CONFIG, Hub
+from tests.acceptance.lab import log_in
 from tests.acceptance.notebook import Kernel
 from tests.acceptance.played_pool import until
 
@@ -41,6 +44,7 @@ c = get_config()
 with open(quotas, "w") as file:
     file.write("[projects.course]\\nguaranteed = 1\\n")
 c.BulletinMixin.notebook_wait = 3
+c.Spawner.consecutive_failure_limit = 20
 c.JupyterHub.load_groups = {{"course": {{"users": ["ada", "bob", "kim"]}}}}
 c.JupyterHub.services.append({{"name": "test", "api_token": os.environ["BULLETIN_TEST_TOKEN"]}})
 c.JupyterHub.load_roles.append({{"name": "test", "services": ["test"],
@@ -129,6 +133,18 @@ def test_what_a_project_never_has_is_refused_with_the_reason(hub: Hub) -> None:
     refused = start(hub, "eve", "gpu")
     assert "project 'default' has 0 CPU slots guaranteed" in refused, refused
     assert "eve" not in dict(holders(hub))
+
+
+@pytest.mark.browser
+def test_the_form_of_the_hub_says_why_at_once(hub: Hub) -> None:
+    with tab(1000, 800) as page:
+        log_in(hub, page, "eve")
+        page.wait_for_url("**/hub/spawn**")
+        page.get_by_label("Notebook with a GPU of its own").check()
+        page.get_by_role("button", name="Start").click()
+        expect(page.get_by_text("project 'default' has 0 CPU slots guaranteed")).to_be_visible()
+        expect(page.get_by_role("button", name="Start")).to_be_visible()
+    assert "consecutive spawns failed" not in (hub.folder / "hub.log").read_text(), "it is no failure of the hub"
 
 
 def test_a_kind_is_for_its_groups_alone_whatever_is_sent(hub: Hub) -> None:

@@ -227,9 +227,9 @@ def test_an_admin_plans_to_empty_a_node_with_a_reason_takes_it_back_and_download
         expect(card.get_by_role("status")).to_have_text(
             "gpu02 is drained in 4 h: until then it is given only cells that are over by then."
         )
-        expect(card.get_by_role("heading")).to_have_text(re.compile(r"^gpu02 drained in \d.*: a new disk$"))
+        expect(card.get_by_role("heading")).to_have_text(re.compile(r"^gpu02 drained from .*\d.* on: a new disk$"))
         page.get_by_role("link", name="Now").click()
-        expect(page.get_by_label("Node gpu02")).to_contain_text(re.compile(r"drained in \d.*: a new disk"))
+        expect(page.get_by_label("Node gpu02")).to_contain_text(re.compile(r"drained from .*\d.* on: a new disk"))
         page.get_by_role("link", name="Admin").click()
         is_for_everybody(page)
         keep_picture(page, "admin_desk")
@@ -256,7 +256,7 @@ def test_what_an_admin_announces_everybody_reads_on_each_page_until_it_is_taken_
         form = page.get_by_role("region", name="Announcement")
         form.get_by_label("Sentence").fill("gpu01 is <b>away</b> from 18:00 on")
         form.get_by_role("button", name="Announce").click()
-        expect(form.locator(".card")).to_contain_text("By admin, for another")
+        expect(form.locator(".card")).to_contain_text("By admin, until")
         is_for_everybody(page)
         until(lambda: len(announced(waiting)) == 1, "who waits hears of it")
     with logged_in(hub, "ada") as page:

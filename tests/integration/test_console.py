@@ -143,7 +143,7 @@ def test_a_drained_node_empties_itself_and_stays_empty_when_the_broker_is_killed
     runs = busy.start_until("%%gpu\nprint('started')\ninput()", shows="started")
     until(lambda: sorted(row["state"] for row in queue(bulletin)["running"]) == ["busy", "hot"], "one hot session")
     node = queue(bulletin)["running"][0]["node"]
-    assert bulletin("drain", node).splitlines()[0] == (
+    assert bulletin("drain", node, "--why=a new disk").splitlines()[0] == (
         f"{node} is given nothing more; 1 cell still runs there, and 1 idle session leaves. "
         f"Undo: bulletin drain {node} --undo"
     )
@@ -152,11 +152,13 @@ def test_a_drained_node_empties_itself_and_stays_empty_when_the_broker_is_killed
     pool.part("broker").kill()
     until(lambda: "busy" in [slot.state for slot in pool.picture().slots], "the broker to know its leases again")
     until(lambda: queue(bulletin)["waiting"], "the request to be said again")
-    assert queue(bulletin)["waiting"][0]["reason"] == f"node {node} is being drained"
+    row = queue(bulletin)["waiting"][0]
+    assert row["reason"] == f"node {node} is being drained"
+    assert "is being drained: a new disk" in bulletin("explain", row["lease"])
     busy.answer("go")
     assert busy.collect(runs).error is None
     until(lambda: queue(bulletin)["running"] == [], "the node to be empty")
-    assert bulletin("status").count(": drained\n") == 2
+    assert bulletin("status").count(": drained: a new disk\n") == 2
     assert bulletin("drain", node, "--undo") == f"{node} is given cells again.\n"
     assert idle.collect(waits).stream() == "mine\n"
     bulletin("drain", node, "--at=+5h", "--why=a new disk")

@@ -1,6 +1,8 @@
 """`%gpu on`: a notebook whose cells say nothing of a GPU, in a real kernel and on a real pool."""
 
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -111,6 +113,20 @@ def test_questions_and_the_stop_button_work(notebook: Notebook) -> None:
     assert stopped.error is not None
     assert stopped.error["ename"] == "KeyboardInterrupt"
     assert notebook.value("name") == "'Ada'"
+
+
+def test_the_loop_of_the_docs_takes_one_command_after_the_other(notebook: Notebook) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "howto" / "every-cell.md").read_text()
+    (loop,) = [cell for cell in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "input(" in cell]
+    notebook.run("%cd /usr\n%env SHELL_OF=docs")
+    message = notebook.start(loop)
+    for command in ("pwd", "echo here $SHELL_OF", "exit"):
+        notebook.answer(command)
+    output = notebook.collect(message)
+    notebook.run("%cd -")
+    assert output.error is None
+    assert "/usr" in output.shown
+    assert "here docs" in output.shown
 
 
 def test_it_ends_with_off_and_with_the_extension(pool: PoolProcess, open_notebook: Callable[..., Notebook]) -> None:

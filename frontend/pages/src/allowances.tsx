@@ -1,7 +1,7 @@
 // Asking for more than the rules give: what I asked for, on *Me*; what there is to decide, on *Project*.
 import { useState } from "preact/hooks";
 import { ask, useLive } from "./api";
-import type { AllowanceReport, AllowanceRow } from "./api_types";
+import type { AllowanceReport, AllowanceRow, UsedBudgets } from "./api_types";
 import { Act, Section, Trouble } from "./parts";
 import { count, showDuration, showHours, showMilli, showTime } from "./words";
 
@@ -15,7 +15,7 @@ const FOR: { name: string; ms: number }[] = [
 ];
 
 /** My requests and a form for another one. */
-export function MyRequests({ projects, word }: { projects: string[]; word: string }) {
+export function MyRequests({ projects, budgets, word }: { projects: string[]; budgets: UsedBudgets[]; word: string }) {
   const live = useLive<AllowanceReport>("/allowances", 10_000);
   const mine = live.data?.rows.filter((one) => one.is_own) ?? [];
   return (
@@ -33,26 +33,29 @@ export function MyRequests({ projects, word }: { projects: string[]; word: strin
           ))}
         </ul>
       )}
-      <Form projects={projects} word={word} onDone={live.refresh} />
+      <Form projects={projects} budgets={budgets} word={word} onDone={live.refresh} />
     </Section>
   );
 }
 
-function Form({ projects, word, onDone }: { projects: string[]; word: string; onDone: () => void }) {
+function Form({ projects, budgets, word, onDone }: { projects: string[]; budgets: UsedBudgets[]; word: string; onDone: () => void }) {
   const [project, setProject] = useState("");
   const [hours, setHours] = useState("");
   const [gpus, setGpus] = useState("");
   const [alone, setAlone] = useState(false);
   const [budget, setBudget] = useState("");
+  const [budgetOf, setBudgetOf] = useState("");
   const [forMs, setForMs] = useState(DAY_MS);
   const [why, setWhy] = useState("");
   const [said, setSaid] = useState("");
+  const payer = project || projects[0] || "default";
+  const whose = budgets.find((one) => one.project === payer)?.budgets ?? [];
   const send = async (event: Event) => {
     event.preventDefault();
     const body = {
-      project: project || projects[0] || "default",
+      project: payer,
       why,
-      ...(budget ? { budget_ms: Math.round(Number(budget) * HOUR_MS) } : { for_ms: forMs }),
+      ...(budget ? { budget_ms: Math.round(Number(budget) * HOUR_MS), budget_of: whose.includes(budgetOf) ? budgetOf : "" } : { for_ms: forMs }),
       ...(hours ? { walltime_ms: Math.round(Number(hours) * HOUR_MS) } : {}),
       ...(gpus ? { gpus: Number(gpus), is_exclusive: alone } : {}),
     };
@@ -79,6 +82,15 @@ function Form({ projects, word, onDone }: { projects: string[]; word: string; on
       <label>{word}s at once <input type="number" min="1" max="1024" step="1" value={gpus} disabled={!!budget} onInput={(event) => setGpus(event.currentTarget.value)} /></label>
       <label><input type="checkbox" checked={alone} disabled={!gpus} onChange={(event) => setAlone(event.currentTarget.checked)} /> As a node for yourself, which has so many</label>
       <label>More {word}-hours of the budget <input type="number" min="0.1" max="1000000" step="0.1" value={budget} disabled={!!hours || !!gpus} onInput={(event) => setBudget(event.currentTarget.value)} /></label>
+      {budget && whose.length > 1 && (
+        <label>
+          Whose budget{" "}
+          <select value={whose.includes(budgetOf) ? budgetOf : ""} onChange={(event) => setBudgetOf(event.currentTarget.value)}>
+            <option value="">the one that leaves least</option>
+            {whose.map((one) => <option key={one} value={one}>{one}</option>)}
+          </select>
+        </label>
+      )}
       {!budget && <label>For <Choice value={forMs} onChange={setForMs} /></label>}
       <label>Why <input type="text" required maxLength={500} value={why} onInput={(event) => setWhy(event.currentTarget.value)} /></label>
       <button type="submit" disabled={!hours && !gpus && !budget}>Ask</button>

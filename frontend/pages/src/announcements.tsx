@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { ask, useLive } from "./api";
 import type { AnnouncedNow } from "./api_types";
 import { Act, Section } from "./parts";
-import { showDuration } from "./words";
+import { showMoment } from "./words";
 
 const HOUR_MS = 3_600_000;
 const FOR: { name: string; ms: number }[] = [
@@ -45,7 +45,7 @@ export function AnnouncementForm() {
       {announced && (
         <div class="card">
           <p>“{announced.sentence}”</p>
-          <p class="note">By {announced.by}, for another {showDuration(announced.left_ms)}.</p>
+          <p class="note">By {announced.by}, until {showMoment(announced.left_ms)}.</p>
           <Act text="Take back" about="the announcement" path="/announcement" method="DELETE" done={() => "taken back"} onDone={live.refresh} />
         </div>
       )}

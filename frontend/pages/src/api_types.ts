@@ -45,6 +45,7 @@ export interface AllowanceWanted {
   gpus: number | null;
   is_exclusive: boolean;
   budget_ms: number | null;
+  budget_of: string;
   for_ms: number | null;
 }
 
@@ -190,6 +191,7 @@ export interface MeView {
   waiting: ShownRequest[];
   projects: ProjectStanding[];
   own_projects: string[];
+  used_budgets: UsedBudgets[];
 }
 
 export interface MemberNamed {
@@ -511,4 +513,9 @@ export interface UsePart {
   hot_ms: number;
   lent_ms: number;
   guaranteed_ms: number;
+}
+
+export interface UsedBudgets {
+  project: string;
+  budgets: string[];
 }

@@ -54,7 +54,7 @@ export function MePage() {
           <ul class="cards">{view.projects.map((one) => <Project key={one.project} one={one} word={word} />)}</ul>
         )}
       </Section>
-      <MyRequests projects={view.own_projects} word={word} />
+      <MyRequests projects={view.own_projects} budgets={view.used_budgets} word={word} />
       <Section title="Last cells" note="What each cost, and what would serve better next time.">
         <Trouble sentence={receipts.problem} onRetry={receipts.refresh} />
         {receipts.data && receipts.data.week_wait_ms !== null && (

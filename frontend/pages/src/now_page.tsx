@@ -185,5 +185,5 @@ export function showWait(one: ShownRequest): string {
   const words: string[] = [];
   if (one.usual_ms !== null && (one.most_ms === null || one.usual_ms < one.most_ms)) words.push(`usually ${showDuration(one.usual_ms)}`);
   if (one.most_ms !== null) words.push(`at most ${showDuration(one.most_ms)}`);
-  return words.length > 0 ? `${words.join(", ")} from now on` : "";
+  return words.length > 0 ? `${words.join(", ")} from now` : "";
 }

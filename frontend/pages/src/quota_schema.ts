@@ -5,6 +5,7 @@ export interface Kind {
   type?: string | string[];
   description?: string;
   enum?: string[];
+  examples?: Value[];
   const?: string;
   anyOf?: Kind[];
   items?: Kind;
@@ -51,14 +52,21 @@ export function kindAt(schema: Kind, path: Path): Kind | undefined {
 
 export const isTable = (kind: Kind) => Boolean(kind.properties) || typeof kind.additionalProperties === "object";
 
-/** What people type, as the file has it: numbers and lists as such, all else as text. */
-export function readValue(kind: Kind, text: string): Value {
+/** What people type, as the file has it: numbers and lists as such, all else as text. Quotes, as the file has them, go. */
+export function readValue(kind: Kind, typed: string): Value {
+  const text = typed.trim().replace(/^"([^"]*)"$/, "$1");
   const kinds = [kind, ...(kind.anyOf ?? [])];
   const has = (type: string) => kinds.some((one) => one.type === type);
   if (has("boolean")) return text === "true";
   if (has("array")) return text.split(",").map((one) => one.trim()).filter(Boolean);
   if ((has("number") || has("integer")) && text.trim() !== "" && Number.isFinite(Number(text))) return Number(text);
   return text.trim();
+}
+
+/** Say in an empty field that nothing is set, and what could be. */
+export function showUnset(kind: Kind): string {
+  const example = showValue(kind.examples?.[0]);
+  return example ? `not set; as ${example}` : "not set";
 }
 
 export function showValue(value: Value | undefined): string {

@@ -4,7 +4,7 @@ import { ask, useLive } from "./api";
 import type { QuotaFileReport, QuotaLog, QuotaPreview, QuotasEdited, SettingEdit } from "./api_types";
 import { Section, Table, Trouble, Waiting } from "./parts";
 import { changedMeanwhile, settingErrors } from "./quota_refusals";
-import { type Kind, type Path, TABLES, type Value, isTable, keyOf, kindAt, pathOf, readValue, showValue } from "./quota_schema";
+import { type Kind, type Path, TABLES, type Value, isTable, keyOf, kindAt, pathOf, readValue, showUnset, showValue } from "./quota_schema";
 import { showDuration } from "./words";
 
 type Drafts = Record<string, Value>;
@@ -151,7 +151,12 @@ function Things({ path, one, editing }: { path: Path; one: string; editing: Edit
   const depth = path.length;
   const keys = [...Object.keys(editing.saved), ...Object.keys(editing.drafts)].map(pathOf);
   const inside = keys.filter((key) => key.length > depth && path.every((part, at) => key[at] === part)).map((key) => key[depth]!);
-  const names = [...new Set([...inside, ...added])];
+  const given = Object.keys(kindAt(editing.schema, path)?.properties ?? {});
+  const names = [...new Set([...given, ...inside, ...added])];
+  const about = (each: string) => {
+    const inProject = showValue(editing.drafts[keyOf([...path, each, "parent"])] ?? editing.saved[keyOf([...path, each, "parent"])]);
+    return inProject ? ` (in ${inProject})` : given.includes(each) && !inside.includes(each) ? " (as it comes with Bulletin)" : "";
+  };
   const isPlain = !isTable(kindAt(editing.schema, [...path, "x"]) ?? {});
   return (
     <>
@@ -160,7 +165,7 @@ function Things({ path, one, editing }: { path: Path; one: string; editing: Edit
           <Field key={each} path={[...path, each]} editing={editing} />
         ) : (
           <details key={each} open={added.includes(each) || Object.keys(editing.errors).some((key) => pathOf(key)[depth] === each)}>
-            <summary>{each}</summary>
+            <summary>{each}{about(each)}</summary>
             <Settings path={[...path, each]} editing={editing} />
             {inside.includes(each) && (
               <button type="button" class="quiet" onClick={() => editing.set([...path, each], null)}>Take out {each}</button>
@@ -222,7 +227,7 @@ function Field({ path, editing }: { path: Path; editing: Editing }) {
           {choices.map((one) => <option key={one} value={one}>{one}</option>)}
         </select>
       ) : (
-        <input id={id} type="text" {...described} placeholder="not set" value={typed ?? showValue(value)}
+        <input id={id} type="text" {...described} placeholder={showUnset(kind)} value={typed ?? showValue(value)}
           onInput={(event) => {
             setTyped(event.currentTarget.value);
             change(event.currentTarget.value);
@@ -256,7 +261,7 @@ function Preview({ preview }: { preview: QuotaPreview }) {
       {preview.by_project && <p>{preview.by_project}</p>}
       {preview.warnings.map((one) => <p key={one} class="warning">{one}</p>)}
       {preview.rows.length > 0 && (
-        <Table label="Waits by project" columns={["Project", { name: "Cells", isNumber: true }, { name: "Waited now", isNumber: true }, { name: "Waited then", isNumber: true }]}>
+        <Table label="Waits by project" columns={["Project", { name: "Cells", isNumber: true }, { name: "Waits as it is", isNumber: true }, { name: "Waits with the change", isNumber: true }]}>
           {preview.rows.map((one) => (
             <tr key={one.project}>
               <td>{one.project}</td>

@@ -44,7 +44,7 @@ export function showMilli(milli: number): string {
 /** Say whether a node is drained, or is to be, and why; empty where it is given cells. */
 export function describeDrain(node: { is_drained: boolean; drains_in_ms: number | null; why_drained: string }): string {
   if (!node.is_drained && node.drains_in_ms === null) return "";
-  const when = node.is_drained || node.drains_in_ms === null ? "drained" : `drained in ${showDuration(node.drains_in_ms)}`;
+  const when = node.is_drained || node.drains_in_ms === null ? "drained" : `drained from ${showMoment(node.drains_in_ms)} on`;
   return node.why_drained ? `${when}: ${node.why_drained}` : when;
 }
 
@@ -56,6 +56,11 @@ export function count(number: number, word: string): string {
 /** Write a time of day as the reader's place has it. */
 export function showTime(unixMs: number): string {
   return new Date(unixMs).toLocaleString([], { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+}
+
+/** Write when it is so long from now, to the minute: asked again and again, it says the same. */
+export function showMoment(inMs: number): string {
+  return showTime(Math.round((Date.now() + inMs) / MINUTE) * MINUTE);
 }
 
 /** Write the name of a slot without what all makers write into it. */

@@ -108,6 +108,16 @@ def test_members_see_what_others_used_together_and_the_lead_by_name() -> None:
     assert [one.user for one in led.running] == ["ada", "bob"]
 
 
+def test_me_says_whose_budgets_the_cells_of_a_project_use_up() -> None:
+    rows = [msgspec.structs.replace(row, budget_ms=1) for row in REPORT.projects[:2]]
+    report = msgspec.structs.replace(REPORT, projects=tuple(rows))
+    vic = Viewer(user=UserName("vic"), groups=(VISION,))
+    assert [(one.project, one.budgets) for one in view_me(report, Sight(vic, report)).used_budgets] == [
+        (VISION, (VISION, ML))
+    ]
+    assert view_me(REPORT, Sight(vic, REPORT)).used_budgets == (), "none of them has one"
+
+
 def test_other_projects_that_lent_have_no_name() -> None:
     shown = view_project(REPORT, USE, seen(ADA_LOOKS))
     assert [(one.rank, one.project, one.is_own) for one in shown.lenders] == [

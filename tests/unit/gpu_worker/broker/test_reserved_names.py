@@ -73,6 +73,21 @@ def test_another_group_of_hers_pays_as_ever(reserved: BrokerParts) -> None:
     assert not any(isinstance(one, wire.Refusal) for one in asyncio.run(submit(reserved, "guests")))
 
 
+def test_once_it_is_over_the_group_is_one_as_any_other(reserved: BrokerParts) -> None:
+    reserved.join(slots=1)
+    bob = Person(user=UserName("bob"), groups=("maths",))
+    lease = reserved.submit(bob, "runs")
+    reserved.step(events.CellStarted(lease, CellId("runs")))
+    state = reserved.shell.scheduler.state
+    assert state.leases[lease].project == NAME
+    reserved.now_ms = 2_400_000_000_000  # 2046, some days later
+    asyncio.run(reserved.follower.end_reservations(reserved.shell))
+    assert NAME not in state.accounts.by_id
+    assert state.leases[lease].project == "maths", "what runs goes on"
+    assert not any(isinstance(one, wire.Refusal) for one in asyncio.run(submit(reserved, NAME)))
+    assert state.accounts.by_id[NAME].parent is None, "it has nothing of the project for which that was"
+
+
 def test_nor_is_more_of_it_to_be_asked_for(reserved: BrokerParts) -> None:
     eve = Person(user=UserName("eve"), groups=(NAME, "guests"))
     assert "is what is reserved" in reserved.refusal(eve, RequestAllowance(project=NAME, gpus=1, why="more"))

@@ -124,7 +124,7 @@ def test_why_one_waits() -> None:
         node="n1", capacity=8, free=0, busy=7, hot=0, leaving=1, is_drained=False, is_large_enough=True
     )
     small = msgspec.structs.replace(node, node="n2", is_large_enough=False)
-    drained = msgspec.structs.replace(node, node="n3", is_drained=True)
+    drained = msgspec.structs.replace(node, node="n3", is_drained=True, why_drained="a new disk")
     about = console.AboutWaiting(
         request=msgspec.structs.replace(WAITING, label="train", usual_ms=30_000),
         projects=(PROJECT,),
@@ -148,7 +148,7 @@ def test_why_one_waits() -> None:
         "  node  GPUs  free  running  hot  leaving",
         "  n1    8     0     7        0    1",
         "  n2    8     0     7        0    1        is too small",
-        "  n3    8     0     7        0    1        is being drained",
+        "  n3    8     0     7        0    1        is being drained: a new disk",
     ]
 
 

@@ -12,6 +12,7 @@ from bulletin.errors import BadConfig
 from gpu_worker.quotas import Quotas, difference, parse_quotas
 from gpu_worker.quotas.class_hours_settings import CLASS_HOURS_SETTINGS
 from gpu_worker.quotas.quota_settings import PROJECT_SETTINGS, QOS_SETTINGS, SCHEDULER_SETTINGS
+from gpu_worker.quotas.reservation_settings import RESERVATION_SETTINGS
 from gpu_worker.quotas.schema import quota_schema
 from gpu_worker.quotas.value_kinds import QuotaSetting
 from tests.unit.gpu_worker.quotas.quota_texts import HERE, accepts, toml
@@ -40,6 +41,17 @@ def test_the_schema_takes_what_the_reader_takes(table: str) -> None:
 def test_the_examples_fit_the_schema(name: str) -> None:
     text = (HERE / "examples" / name).read_text()
     jsonschema.validate(tomllib.loads(text) if name.endswith("toml") else yaml.safe_load(text), quota_schema())
+
+
+@pytest.mark.parametrize("word", [*PROJECT_SETTINGS, *QOS_SETTINGS, *SCHEDULER_SETTINGS, *RESERVATION_SETTINGS])
+def test_an_example_of_a_setting_is_a_value_of_it(word: QuotaSetting) -> None:
+    form = quota_schema()
+    tables = [*form["$defs"].values(), form["properties"]["scheduler"]]
+    found = [one["properties"][word.name] for one in tables if word.name in one["properties"]]
+    for one in found:
+        for example in one.get("examples", ()):
+            jsonschema.validate({"at": example}, {"$defs": form["$defs"], "properties": {"at": one}})
+    assert any("examples" in one for one in found) or word.name == "class_hours", "that is a table"
 
 
 @pytest.mark.parametrize(
