@@ -146,10 +146,13 @@ class Registrations:
         looks_closely = (is_used or not is_first) and len(new) <= MAX_PARTS
         for key, value in reversed(new):
             if holder.attribute:
+                if holder.atoms is not None and isinstance(key, str) and is_atom(value) and len(held) <= MAX_PARTS:
+                    holder.atoms[key] = value
                 is_added = holder.is_public and not is_first and isinstance(key, str) and key[:1] != "_"
                 if looks_closely and isinstance(key, str) and key not in holder.seen:
                     is_added = is_added or is_put_by_user(holder, key, value, is_first=is_first)
-                if is_added or is_own_entry(value) or (is_own_entry(key) and is_plain(value)):
+                is_owned = is_own_entry(value) or (holder.is_shared and is_own(value))
+                if is_added or is_owned or (is_own_entry(key) and is_plain(value)):
                     self._note(holder.place_of(key), value)
             elif not isinstance(key, str) or (key[:2] == "__" and key[-2:] == "__"):
                 continue

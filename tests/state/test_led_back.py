@@ -89,6 +89,6 @@ def test_what_says_that_its_class_has_it_is_made_with_the_class(library: Noteboo
 
 def test_what_fails_whenever_it_loads_says_what_it_failed_with(library: Notebook) -> None:
     library.local("class Car(leads_back.Model):\n    part = leads_back.Broken()")
-    with pytest.raises(RuntimeError, match="CannotSend.*it has no engine"):
+    with pytest.raises(RuntimeError, match=r"CannotSend.*it has no engine"):
         library.gpu("Car.part")
     assert library.gpu("1 + 1").extra["result"] == 2
