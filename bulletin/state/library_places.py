@@ -50,6 +50,8 @@ class LibraryDict:
     length: int = -1
     #: Plain values of a module that the notebook has under a name, or of an instance for everybody, as they were last.
     atoms: dict[str, Any] | None = field(default=None, repr=False)
+    #: Dicts of plain values among its entries, as texts that say what was in them last.
+    groups: dict[str, str] = field(default_factory=dict, repr=False)
     #: Public names lead to it, in an instance that a module has for everybody: what a cell adds there is meant to be.
     is_public: bool = False
     #: All its attributes go: something of the notebook's is among them.
@@ -166,7 +168,7 @@ class LibraryPlaces:
         for name, value in list(held.items()):
             if type(value) is dict and name[:2] != "__":
                 holder = self._note(module, owner, name, value, id(value), dict)
-                if is_public and name[:1] != "_":
+                if is_public and name[:1] != "_" and not is_kept_for_speed(name):
                     holder.is_public, holder.atoms = True, {}
                 holder.is_shared |= _is_shared(module, owner, name)
 

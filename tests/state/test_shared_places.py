@@ -68,7 +68,7 @@ class Options:
     def __setitem__(self, name, value): self.options[name] = value
 
 class Settings:
-    def __init__(self): self.core, self._inner = Options(depth=3, style="plain"), Options(calls=0)
+    def __init__(self): self.core, self._inner = Options(depth=3, style="plain", array={"order": "C"}), Options(calls=0)
 
 settings = Settings()
 
@@ -132,6 +132,10 @@ def test_options_of_a_part_of_an_object_for_everybody_are_so_on_both_sides(libra
     assert library.local("sharing.settings.core['depth'], sharing.settings.core['style']") == (5, "plain")
     library.local("sharing.settings.core['depth'] = 7; sharing.settings._inner['calls'] = 1")
     there = library.gpu("sharing.settings.core['depth'], sharing.settings._inner['calls']")
+    library.local("sharing.settings.core['array']['order'] = 'F'")
+    assert library.gpu("sharing.settings.core['array']").extra["result"] == {"order": "F"}
+    library.gpu("sharing.settings.core['array']['order'] = 'A'")
+    assert library.local("sharing.settings.core['array']") == {"order": "A"}
     assert there.extra["result"] == (7, 0)  # what is private is how far the library has come on each side
 
 
