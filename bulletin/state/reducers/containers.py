@@ -312,18 +312,16 @@ def says_too_little(value: Any, reduced: Any) -> bool:
     """Tell whether what a library says of a value cannot make it again, while all that the value is can be seen.
 
     It names a base in place of a class that was made as the program ran and that no module has (pint's, of one
-    registry); it names by a text what the notebook has under a name (toolz); or it names a class of the notebook and
-    the attribute that the value is there, which the class is made with (cachetools).
+    registry); it names by a text what the notebook has under a name (toolz); or it says nothing but a class of the
+    notebook, and which attribute of it the value is: the class is made with its attributes (cachetools).
     """
     if not isinstance(reduced, tuple) or not isinstance(reduced[1], tuple):
         return False
     kind, made_by, args = type(value), reduced[0], reduced[1]
-    texts = [arg for arg in args if isinstance(arg, str)]
-    if any(text.startswith("__main__") for text in texts):
+    if any(isinstance(arg, str) and arg.startswith("__main__") for arg in args):
         return is_all_attributes(kind) and is_importable(kind)
-    classes = [arg for arg in args if isinstance(arg, type)]
-    if any(vars(cls).get(text) is value and not is_importable(cls) for cls in classes for text in texts):
-        return is_all_attributes(kind)
+    if len(args) == 2 and isinstance(args[0], type) and isinstance(args[1], str) and not is_importable(args[0]):
+        return vars(args[0]).get(args[1]) is value and is_all_attributes(kind)
     if made_by is kind or (args and args[0] is kind):  # mostly, and this is quick to see
         return False
     mentions = [one for one in (made_by, getattr(made_by, "__self__", None), *args) if isinstance(one, type)]
