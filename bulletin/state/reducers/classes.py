@@ -273,8 +273,10 @@ def _set_attributes(cls: type, new: Mapping[str, Any]) -> None:
 
 def _setter(cls: type) -> Any:
     """Find who sets attributes of a class without asking code in Python: `type`, or a metaclass in C (pybind11's)."""
-    kinds = type(cls).__mro__
-    return next(kind for kind in kinds if isinstance(vars(kind).get("__setattr__"), types.WrapperDescriptorType))
+    metaclass: Any = type(cls)
+    return next(
+        kind for kind in metaclass.__mro__ if isinstance(vars(kind).get("__setattr__"), types.WrapperDescriptorType)
+    )
 
 
 def _put_in_order(cls: type, new: Mapping[str, Any]) -> None:
