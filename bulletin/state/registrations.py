@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar, copy_context
 from itertools import islice
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, TypeAlias
 
 from . import hand_made_modules, hooks, untransferable
@@ -34,6 +34,11 @@ _MAX_OPTIONS = 512
 
 def _is_options(value: Any) -> bool:
     return type(value) is dict and len(value) <= MAX_PARTS and is_plain(list(value.items()))
+
+
+def _is_said_of_it(holder: LibraryDict, value: Any) -> bool:
+    """Tell whether an entry says something of its key: it is plain, or a function that the library has made for it."""
+    return is_plain(value) or (type(value) is FunctionType and not is_kept_for_speed(holder.attribute))
 
 
 def _keep_option(holder: LibraryDict, key: str, value: Any) -> None:
@@ -165,7 +170,7 @@ class Registrations:
                 if looks_closely and isinstance(key, str) and key not in holder.seen:
                     is_added = is_added or is_put_by_user(holder, key, value, is_first=is_first)
                 is_owned = is_own_entry(value) or (holder.is_shared and is_own(value))
-                if is_added or is_owned or (is_own_entry(key) and is_plain(value)):
+                if is_added or is_owned or (is_own_entry(key) and _is_said_of_it(holder, value)):
                     self._note(holder.place_of(key), value)
             elif not isinstance(key, str) or (key[:2] == "__" and key[-2:] == "__"):
                 continue
