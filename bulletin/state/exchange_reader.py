@@ -175,7 +175,7 @@ class ExchangeReader:
 
     def _read_new(self, stream: PickleStream) -> tuple[Any, list[object]]:
         """Read what is all new, fast; what fails so is read once more by the decoder, which can put steps off."""
-        mark = self.transaction.mark()
+        mark, made = self.transaction.mark(), len(self.transaction.alive)
         try:
             return Reader(stream.data, self.namespace, self.transaction).read()
         except (MemoryError, Damaged):
@@ -183,6 +183,7 @@ class ExchangeReader:
         except Exception:
             if self.transaction.undo(mark):
                 raise
+            self.transaction.forget_made(made)
             return self._decode(stream, [])
 
     def _decode(self, stream: PickleStream, oids: list[int]) -> tuple[Any, list[object]]:

@@ -42,6 +42,10 @@ class Bound:
     def __call__(self, *args): return self.by.function(self.one, *args)
     def __reduce__(self): return self.by.__get__, (self.one,)
 
+def counted(function):
+    def call(*args): return function(*args)
+    return call
+
 class Broken:
     def __getstate__(self): return {"n": 1}
     def __setstate__(self, state): raise ValueError("it has no engine")
@@ -58,9 +62,15 @@ def library(notebook: Notebook, install: Callable[[str, str], Path]) -> Notebook
 
 
 def test_an_instance_that_asks_its_class_as_it_loads_is_there_with_it(library: Notebook) -> None:
-    library.local("class Tank(leads_back.Model):\n    level = 2\nheld = Tank.space")
-    sent = library.gpu("Tank.space.steps += 1\nTank.space.owner is Tank, held is Tank.space, Tank.level")
-    assert sent.extra["result"] == (True, True, 2)
+    library.local(
+        "class Tank(leads_back.Model):\n"
+        "    level = 2\n"
+        "    @leads_back.counted\n"
+        "    def twice(self): return 2 * self.level\n"
+        "held = Tank.space"
+    )
+    sent = library.gpu("Tank.space.steps += 1\nTank.space.owner is Tank, held is Tank.space, Tank().twice()")
+    assert sent.extra["result"] == (True, True, 4)
     assert library.local("Tank.space.steps, held is Tank.space, held.owner is Tank") == (2, True, True)
     library.gpu("class Pool(leads_back.Model): pass\nPool.space.steps = 7")
     assert library.local("Pool.space.steps, Pool.space.owner is Pool") == (7, True)

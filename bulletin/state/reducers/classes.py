@@ -133,7 +133,6 @@ def make_class(
     """
     found = find_class(transaction, uid)
     if found is not None:
-        _waiting(found).clear()  # of a first try at the stream that failed
         return found
     if metaclass is None:
         metaclass = types.prepare_class(name, bases)[0]
@@ -202,11 +201,6 @@ def _wait(value: Any, waiting: list[tuple[Any, Any]], state: Any) -> None:
     waiting.append((value, state))
 
 
-def _waiting(cls: type) -> list[tuple[Any, Any]]:
-    """Return the instances of a class, with their states, that wait until it is complete."""
-    return getattr(vars(cls).get("__setstate__"), "waiting", None) or []
-
-
 #: What Python asks a class for while pickle makes an instance, puts it into a set and gives it its state.
 _ASKED = frozenset(
     {"__new__", "__setstate__", "__setattr__", "__setitem__", "__getattr__", "__getattribute__", "__hash__", "__eq__"}
@@ -235,7 +229,7 @@ def fill_class(
     """Give a class its attributes: now if it is new, at the end of the transaction if this side had it."""
     transaction, new, members, registered, entries = state
     if id(cls) not in transaction.old:
-        waiting = _waiting(cls)
+        waiting = getattr(vars(cls).get("__setstate__"), "waiting", ())
         _set_attributes(cls, new)
         _fill_members(cls, members)
         _set_registered(cls, registered)
