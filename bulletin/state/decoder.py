@@ -19,7 +19,7 @@ from bulletin.cpython.refcounts import is_held_elsewhere
 
 from . import opcodes
 from .atoms import REPEATED_ATOMS, usual_nan
-from .calling_frame import call_from
+from .filling import Filling, add_items, build, set_items
 from .inplace import (
     empty,
     fill_dict,
@@ -101,6 +101,7 @@ class Decoder:
         data, transaction, existing, memo = self._data, self._transaction, self._existing, self._memo
         known = len(existing)
         remember, undoable = memo.append, transaction.undoable
+        filling = Filling()
         stack: list[Any] = []
         push, pop = stack.append, stack.pop
         marks: list[list[Any]] = []
@@ -154,17 +155,10 @@ class Decoder:
                 items = stack
                 stack = marks.pop()
                 push, pop = stack.append, stack.pop
-                target = stack[-1]
-                if type(target) is dict:
-                    each = iter(items)
-                    target.update(zip(each, each, strict=True))
-                else:
-                    for index in range(0, len(items), 2):
-                        target[items[index]] = items[index + 1]
+                filling.do(set_items, stack[-1], items)
             elif op == SETITEM:
-                value = pop()
-                key = pop()
-                stack[-1][key] = value
+                item = [pop(), pop()]
+                filling.do(set_items, stack[-1], item[::-1])
             elif op == APPENDS:
                 items = stack
                 stack = marks.pop()
@@ -180,13 +174,15 @@ class Decoder:
                 stack[-1].append(value)
             elif op == BUILD:
                 state = pop()
-                _build(stack[-1], state, self._ground[0])
+                filling.do(build, stack[-1], state, self._ground[0])
             elif op == NEWOBJ or op == REDUCE:
                 args = pop()
                 made_by = stack[-1]
                 old = self._existing_at(at)
                 if op == NEWOBJ:
                     stack[-1] = self._new(made_by, args, {}, old)
+                elif data[at] == POP:  # what it returns is not wanted: it gives an object its state
+                    filling.do(made_by, *args)
                 else:
                     stack[-1] = made_by(*args) if old is None else self._remake(made_by, args, old)
             elif op == NONE:
@@ -214,12 +210,7 @@ class Decoder:
                 items = stack
                 stack = marks.pop()
                 push, pop = stack.append, stack.pop
-                target = stack[-1]
-                if isinstance(target, set):
-                    target.update(items)
-                else:
-                    for value in items:
-                        target.add(value)
+                filling.do(add_items, stack[-1], items)
             elif op == FROZENSET:
                 whole = frozenset(stack)
                 stack = marks.pop()
@@ -253,6 +244,7 @@ class Decoder:
             elif op == PROTO:
                 at += 1
             elif op == STOP:
+                filling.finish()
                 return pop()
             elif op == SHORT_BINBYTES:
                 end = at + 1 + data[at]
@@ -367,22 +359,3 @@ def _is_equal(old: Any, new: Any) -> bool:
 
 def _same_atom(old: Any, new: Any) -> bool:
     return bool(old == new) and (type(old) is not float or math.copysign(1, old) == math.copysign(1, new))
-
-
-def _build(value: Any, state: Any, namespace: Namespace) -> None:
-    """Give a value its state as pickle does: by `__setstate__`, else into its dict and its slots."""
-    setstate = getattr(value, "__setstate__", None)
-    if setstate is not None:
-        call_from(namespace, setstate, state)
-        return
-    slots = None
-    if isinstance(state, tuple) and len(state) == 2:
-        state, slots = state
-    if state:
-        attributes = value.__dict__
-        intern = sys.intern
-        for key, held in state.items():
-            attributes[intern(key) if type(key) is str else key] = held
-    if slots:
-        for key, held in slots.items():
-            setattr(value, key, held)

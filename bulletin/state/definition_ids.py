@@ -38,6 +38,13 @@ def track(uid: str, definition: object) -> None:
     _objects[uid] = reference
 
 
+def untrack(definition: object) -> None:
+    """Forget the id of a definition that is not to be found by it any more."""
+    known = _ids.pop(id(definition), None)
+    if known is not None:
+        _objects.pop(known[0], None)
+
+
 def forget() -> None:
     """Forget all ids: the other side begins anew."""
     _ids.clear()

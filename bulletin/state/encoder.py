@@ -365,7 +365,7 @@ def _reduce_generic(encoder: Encoder, value: Any) -> Reduced:
             return reducers.by_name(value, found)
     except REFUSALS as refusal:
         return reduce_unwilling(encoder, value, refusal)
-    if says_too_little(kind, found) or shares_parts(value):
+    if says_too_little(value, found) or shares_parts(value):
         return reduce_user_container(encoder, value)
     return with_observers(encoder, value, found)
 

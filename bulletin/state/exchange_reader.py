@@ -161,15 +161,10 @@ class ExchangeReader:
         oids = array("i", bytes(stream.oids)).tolist()
         self.transaction.regions = [self._region(rid) for rid in stream.rids]
         self.transaction.leaves = [self._leaves_at(lid) for lid in stream.leaves]
-        reader: Reader | Decoder
-        if self.table.objects.keys().isdisjoint(oids) and not has_nan(stream.data):
-            reader = Reader(stream.data, self.namespace, self.transaction)
-        else:
-            existing = list(map(self.table.objects.get, oids))
-            reader = Decoder(bytes(stream.data), self.namespace, self.transaction, existing)
-        value, made = reader.read()
+        is_new = self.table.objects.keys().isdisjoint(oids) and not has_nan(stream.data)
+        value, made = self._read_new(stream) if is_new else self._decode(stream, oids)
         self.table.learn(oids, made)
-        is_simple = isinstance(reader, Reader) and not stream.leaves
+        is_simple = is_new and not stream.leaves
         unit = unit_as_read(value, stream.data, made, oids) if is_simple else None
         if unit is None:
             self._as_read.clear()  # code of the user's may have run, and changed what came before
@@ -177,6 +172,23 @@ class ExchangeReader:
             self._as_read[id(value)] = unit
         self._made.append(made)  # ids of objects that this side replaced stay their own until the end
         return value
+
+    def _read_new(self, stream: PickleStream) -> tuple[Any, list[object]]:
+        """Read what is all new, fast; what fails so is read once more by the decoder, which can put steps off."""
+        mark, made = self.transaction.mark(), len(self.transaction.alive)
+        try:
+            return Reader(stream.data, self.namespace, self.transaction).read()
+        except (MemoryError, Damaged):
+            raise
+        except Exception:
+            if self.transaction.undo(mark):
+                raise
+            self.transaction.forget_made(made)
+            return self._decode(stream, [])
+
+    def _decode(self, stream: PickleStream, oids: list[int]) -> tuple[Any, list[object]]:
+        existing = list(map(self.table.objects.get, oids))
+        return Decoder(bytes(stream.data), self.namespace, self.transaction, existing).read()
 
     def _region(self, rid: int) -> Region:
         """Return the region of that number: the known one, or one that is arriving.

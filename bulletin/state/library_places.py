@@ -50,6 +50,8 @@ class LibraryDict:
     length: int = -1
     #: Plain values of a module that the notebook has under a name, or of an instance for everybody, as they were last.
     atoms: dict[str, Any] | None = field(default=None, repr=False)
+    #: Dicts of plain values among its entries, as texts that say what was in them last.
+    groups: dict[str, str] = field(default_factory=dict, repr=False)
     #: Public names lead to it, in an instance that a module has for everybody: what a cell adds there is meant to be.
     is_public: bool = False
     #: All its attributes go: something of the notebook's is among them.
@@ -145,21 +147,29 @@ class LibraryPlaces:
                     self._note(cls.__module__, cls.__qualname__, "", vars(cls), id(cls), type)
                     self._add_dicts(cls.__module__, cls.__qualname__, vars(cls))
         elif not owner and _is_of(kind, top):
-            attributes = attributes_of(value)
-            if attributes is not None and id(attributes) not in self.holders:
-                whole = self._note(module, attribute, "", attributes, id(attributes), object)
-                if attribute[:1] != "_":
-                    whole.is_public, whole.atoms = True, {}
-                self._add_dicts(module, attribute, attributes, is_public=whole.is_public)
-                for name, part in list(attributes.items()):
-                    if issubclass(type(part), threading.local):
-                        self.add(module, attribute, name, part, top)
+            self._add_instance(module, attribute, value, top)
+
+    def _add_instance(self, module: str, path: str, value: Any, top: str) -> None:
+        """Add what an instance holds that a module has for everybody; and likewise an instance in that one."""
+        attributes = attributes_of(value)
+        if attributes is None or id(attributes) in self.holders:
+            return
+        whole = self._note(module, path, "", attributes, id(attributes), object)
+        if not any(part[:1] == "_" for part in path.split(".")):
+            whole.is_public, whole.atoms = True, {}
+        self._add_dicts(module, path, attributes, is_public=whole.is_public)
+        for name, part in list(attributes.items()):
+            if issubclass(type(part), threading.local):
+                self.add(module, path, name, part, top)
+            elif whole.is_public and name[:1] != "_" and "." not in path and _is_of(type(part), top):
+                self._add_instance(module, f"{path}.{name}", part, top)
 
     def _add_dicts(self, module: str, owner: str, held: Mapping[str, Any], *, is_public: bool = False) -> None:
         for name, value in list(held.items()):
             if type(value) is dict and name[:2] != "__":
                 holder = self._note(module, owner, name, value, id(value), dict)
-                holder.is_public |= is_public and name[:1] != "_"
+                if is_public and name[:1] != "_" and not is_kept_for_speed(name):
+                    holder.is_public, holder.atoms = True, {}
                 holder.is_shared |= _is_shared(module, owner, name)
 
     def _note(

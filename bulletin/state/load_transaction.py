@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from bulletin.cpython.referrers import held_by_others, holders_of
 
+from . import definition_ids
 from .leaves import CONTAINERS, Leaves
 from .memory import Region
 from .table import Table
@@ -93,6 +94,13 @@ class LoadTransaction:
         """Note a new function, class or cache: it may be filled at once, and is kept so that its id stays its own."""
         self.fresh.add(id(definition))
         self.alive.append(definition)
+
+    def forget_made(self, count: int) -> None:
+        """Forget the new definitions behind the first `count` values kept: they are half made, and are made anew."""
+        for definition in self.alive[count:]:
+            if id(definition) in self.fresh:
+                self.fresh.discard(id(definition))
+                definition_ids.untrack(definition)
 
     def undoable(self, undo: Callable[..., object], *args: Any) -> None:
         """Note the call that changes back what is about to change; it must do nothing where that did not change."""

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar, copy_context
 from itertools import islice
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, TypeAlias
 
 from . import hand_made_modules, hooks, untransferable
@@ -28,9 +28,25 @@ from .reducers.registries import is_plain
 #: What a library has, by its places there.
 Found: TypeAlias = dict[LibraryPlace, Any]
 
+#: A dict of more is no list of options.
+_MAX_OPTIONS = 512
+
 
 def _is_options(value: Any) -> bool:
     return type(value) is dict and len(value) <= MAX_PARTS and is_plain(list(value.items()))
+
+
+def _is_said_of_it(holder: LibraryDict, value: Any) -> bool:
+    """Tell whether an entry says something of its key: it is plain, or a function that the library has made for it."""
+    return is_plain(value) or (type(value) is FunctionType and not is_kept_for_speed(holder.attribute))
+
+
+def _keep_option(holder: LibraryDict, key: str, value: Any) -> None:
+    """Keep, to be compared, what an entry of the options of an object is: a plain value, or a dict of such."""
+    if holder.atoms is not None and is_atom(value):
+        holder.atoms[key] = value
+    elif _is_options(value):
+        holder.groups[key] = repr(value)
 
 
 class Registrations:
@@ -123,7 +139,9 @@ class Registrations:
                 self._ask(holder)
         counted = [holder for holder in holders.values() if holder.kind is not threading.local]
         self._helds, self._lengths = [holder.held for holder in counted], [holder.length for holder in counted]
-        self._asked = [holder for holder in holders.values() if holder.kind is threading.local or holder.atoms]
+        self._asked = [
+            holder for holder in holders.values() if holder.kind is threading.local or holder.atoms or holder.groups
+        ]
         self._revision = self._places.revision
 
     def _ask(self, holder: LibraryDict) -> None:
@@ -146,10 +164,13 @@ class Registrations:
         looks_closely = (is_used or not is_first) and len(new) <= MAX_PARTS
         for key, value in reversed(new):
             if holder.attribute:
+                if holder.atoms is not None and isinstance(key, str) and len(held) <= _MAX_OPTIONS:
+                    _keep_option(holder, key, value)
                 is_added = holder.is_public and not is_first and isinstance(key, str) and key[:1] != "_"
                 if looks_closely and isinstance(key, str) and key not in holder.seen:
                     is_added = is_added or is_put_by_user(holder, key, value, is_first=is_first)
-                if is_added or is_own_entry(value) or (is_own_entry(key) and is_plain(value)):
+                is_owned = is_own_entry(value) or (holder.is_shared and is_own(value))
+                if is_added or is_owned or (is_own_entry(key) and _is_said_of_it(holder, value)):
                     self._note(holder.place_of(key), value)
             elif not isinstance(key, str) or (key[:2] == "__" and key[-2:] == "__"):
                 continue
@@ -212,6 +233,12 @@ class Registrations:
             if type(now) is type(before) and is_meant and (is_atom(now) or _is_options(now)) and now != before:
                 self._note(holder.place_of(name), now)
 
+        for name, before_text in list(holder.groups.items()):
+            group = held.get(name)
+            if _is_options(group) and (text := repr(group)) != before_text:
+                holder.groups[name] = text
+                self._note(holder.place_of(name), group)
+
     def _note(self, place: LibraryPlace, value: Any) -> None:
         library = place.module.partition(".")[0]
         found = self._found.get(library, {})
@@ -255,6 +282,8 @@ def _know(place: LibraryPlace, value: Any) -> None:
 def _is_here_too(place: LibraryPlace, value: Any) -> bool:
     """Tell whether the library has filled an entry on this side as well, before the two sides agreed on anything."""
     here = find(place) if place.key and type(find(place._replace(key=()))) is dict else ABSENT
+    if _is_options(here) and _is_options(value):
+        return bool(here == value)  # else somebody has set some of them on the other side
     return type(here) is type(value) and not is_own_entry(value) and not is_atom(value) and here is not value
 
 

@@ -330,3 +330,23 @@ def test_what_runs_the_notebooks_process_stays_there_and_all_else_goes(library: 
     )
     assert library.local("count, are_there") == (2, False)
     assert library.local("stream.pub_thread is thread, loop.close()") == (True, None)
+
+
+def test_a_class_whose_metaclass_no_module_has_keeps_its_base(notebook: Notebook) -> None:
+    pytest.importorskip("contourpy")  # made by pybind11, whose metaclass is in C
+    notebook.gpu(
+        "from contourpy import SerialContourGenerator as Base\n"
+        "class Contours(Base):\n"
+        "    made = 0\n"
+        "    @classmethod\n"
+        "    def make(cls):\n"
+        "        cls.made += 1\n"
+        "        return cls.made, cls.supports_threads()"
+    )
+    assert notebook.local("Contours.make(), Contours.__mro__[1] is Base, type(Contours) is type(Base)") == (
+        (1, False),
+        True,
+        True,
+    )
+    assert notebook.gpu("Contours.kind = 'C'; Contours.make()").extra["result"] == (2, False)
+    assert notebook.local("Contours.kind, Contours.made, issubclass(Contours, Base)") == ("C", 2, True)

@@ -61,6 +61,31 @@ class Themes:
     def __contains__(self, name): return name in self._themes
 
 themes = Themes()
+
+class Options:
+    def __init__(self, **options): self.options = options
+    def __getitem__(self, name): return self.options[name]
+    def __setitem__(self, name, value): self.options[name] = value
+
+class Settings:
+    def __init__(self): self.core, self._inner = Options(depth=3, style="plain", array={"order": "C"}), Options(calls=0)
+
+settings = Settings()
+
+class Spec:
+    def __init__(self, maker): self.maker, self.options = maker, {}
+
+registry = {f"of the library {number}": Spec(dict) for number in range(80)}
+
+def make(name): return registry[name].maker()
+
+_rules, _rules_cache = {}, {}
+
+def define_rule(function, rule):
+    parts = {"first": function, "then": rule}
+    _rules[function] = _rules_cache[function] = lambda value: parts["then"](parts["first"](value))
+
+def by_rule(function, value): return _rules[function](value)
 """
 
 
@@ -108,3 +133,35 @@ def test_what_a_cell_puts_into_an_object_for_everybody_is_given_out_on_both_side
     library.local("sharing.themes['mine'].words['b'] = 2; plain = sharing.themes['plain']")
     assert library.gpu("sharing.themes['mine'].words").extra["result"] == {"a": 1, "b": 2}
     assert library.local("sharing.themes['plain'] is plain") is True
+
+
+def test_options_of_a_part_of_an_object_for_everybody_are_so_on_both_sides(library: Notebook) -> None:
+    library.gpu("sharing.settings.core['depth'] = 5")
+    assert library.local("sharing.settings.core['depth'], sharing.settings.core['style']") == (5, "plain")
+    library.local("sharing.settings.core['depth'] = 7; sharing.settings._inner['calls'] = 1")
+    there = library.gpu("sharing.settings.core['depth'], sharing.settings._inner['calls']")
+    assert there.extra["result"] == (7, 0)  # what is private is how far the library has come on each side
+    library.local("sharing.settings.core['array']['order'] = 'F'")
+    assert library.gpu("sharing.settings.core['array']").extra["result"] == {"order": "F"}
+    library.gpu("sharing.settings.core['array']['order'] = 'A'")
+    assert library.local("sharing.settings.core['array']") == {"order": "A"}
+
+
+def test_what_a_library_makes_around_a_class_of_the_notebook_and_registers_is_on_both_sides(library: Notebook) -> None:
+    library.gpu(
+        "import math as m\n"
+        "class Corridor:\n"
+        "    def length(self): return m.floor(2.5)\n"
+        "sharing.registry['corridor'] = sharing.Spec(Corridor)"
+    )
+    assert library.gpu("sharing.make('corridor').length()").extra["result"] == 2  # the cell names none of it
+    assert library.local("sharing.make('corridor').length(), type(sharing.make('corridor')) is Corridor") == (2, True)
+    library.local("del sharing.registry['corridor']")
+    assert library.gpu("'corridor' in sharing.registry, len(sharing.registry)").extra["result"] == (False, 80)
+
+
+def test_what_a_library_makes_for_a_function_of_the_notebook_is_found_by_it_on_both_sides(library: Notebook) -> None:
+    library.local("def cube(x): return x ** 3\nsharing.define_rule(cube, lambda y: y + k)\nk = 1")
+    assert library.gpu("k = 5; sharing.by_rule(cube, 2), len(sharing._rules_cache)").extra["result"] == (13, 0)
+    library.gpu("def square(x): return x ** 2\nsharing.define_rule(square, lambda y: y * k)")
+    assert library.local("k = 10; sharing.by_rule(square, 3), sharing.by_rule(cube, 2)") == (90, 18)

@@ -49,16 +49,19 @@ class Shown:
 
 
 class CannotPlay(Exception):
-    """The process of a notebook ended before its last cell."""
+    """The process of a notebook ended before its last cell, or did not end in time."""
 
 
 def play(name: str, way: Way, python: str = sys.executable) -> list[Shown]:
     """Play a notebook in a new process of this Python. Raises CannotPlay."""
     command = [python, "-m", "tests.zoo.playing", name, way]
     environ = {**os.environ, **SETTLED, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False, timeout=_LONGEST_S
-    )
+    try:
+        done = subprocess.run(
+            command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False, timeout=_LONGEST_S
+        )
+    except subprocess.TimeoutExpired as late:
+        raise CannotPlay(f"{name}, {way}: not done after {_LONGEST_S} s") from late
     if done.returncode:
         raise CannotPlay(f"{name}, {way}: {done.stderr[-2000:]}")
     return [Shown(**cell) for cell in json.loads(done.stdout.splitlines()[-1])]

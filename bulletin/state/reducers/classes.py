@@ -63,7 +63,7 @@ def reduce_class(encoder: Encoding, cls: type) -> Reduced:
     args = (
         RECEIVER,
         uid,
-        type(cls),
+        _metaclass(cls),
         cls.__name__,
         cls.__bases__,
         vars(cls).get("__module__"),
@@ -73,6 +73,13 @@ def reduce_class(encoder: Encoding, cls: type) -> Reduced:
     state = (RECEIVER, attributes(cls), of_members, _registered(cls), list(map(tuple, entries_of(cls))))
     bare = [(name, _plain(member)) for name, member in members.items()]
     return make_class, (*args, bare, _first_names(cls), cls.__qualname__), state, None, None, fill_class
+
+
+def _metaclass(cls: type) -> type | None:
+    """Return the metaclass of a class; None for one that no module has and that its bases bring along (pybind11's)."""
+    kind = type(cls)
+    is_nameless = not is_importable(kind) and kind.__module__ not in {"__main__", "__mp_main__"}
+    return None if is_nameless and any(type(base) is kind for base in cls.__bases__) else kind
 
 
 def _first_names(cls: type) -> list[str]:
@@ -127,6 +134,8 @@ def make_class(
     found = find_class(transaction, uid)
     if found is not None:
         return found
+    if metaclass is None:
+        metaclass = types.prepare_class(name, bases)[0]
     insists = foreign.insists(metaclass)
     body: dict[str, Any] = {} if insists else _body(order)
     if module is not None:
@@ -159,7 +168,7 @@ def find_class(transaction: LoadTransaction, uid: str) -> type | None:
 def note_class(transaction: LoadTransaction, uid: str, cls: type, qualname: str) -> None:
     """Note the id of a class that was made, and give it its full name."""
     if cls.__qualname__ != qualname:
-        type.__setattr__(cls, "__qualname__", qualname)
+        _setter(cls).__setattr__(cls, "__qualname__", qualname)
     definition_ids.track(uid, cls)
     transaction.made(cls)
 
@@ -243,7 +252,7 @@ def _set_registered(cls: Any, registered: list[type]) -> None:
 
 def _set_attributes(cls: type, new: Mapping[str, Any]) -> None:
     before = attributes(cls)
-    own: Any = type(cls) if foreign.is_made_of_fields(cls) else type
+    own = type(cls) if foreign.is_made_of_fields(cls) else _setter(cls)
     for name in before.keys() - new.keys():
         own.__delattr__(cls, name)
     laid_out = foreign.lay_out(cls, new)
@@ -254,6 +263,14 @@ def _set_attributes(cls: type, new: Mapping[str, Any]) -> None:
             own.__setattr__(cls, name, value)
     if own is type:
         _put_in_order(cls, new)
+
+
+def _setter(cls: type) -> Any:
+    """Find who sets attributes of a class without asking code in Python: `type`, or a metaclass in C (pybind11's)."""
+    metaclass: Any = type(cls)
+    return next(
+        kind for kind in metaclass.__mro__ if isinstance(vars(kind).get("__setattr__"), types.WrapperDescriptorType)
+    )
 
 
 def _put_in_order(cls: type, new: Mapping[str, Any]) -> None:

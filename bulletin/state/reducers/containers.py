@@ -269,7 +269,7 @@ def reduce_by_base(encoder: Encoding, value: Any) -> Reduced:
     """
     kind = type(value)
     reduced = value.__reduce_ex__(5)
-    if says_too_little(kind, reduced):
+    if says_too_little(value, reduced):
         return reduce_user_container(encoder, value)
     if not isinstance(reduced, tuple) or reduced[0] is not kind:
         return reduced
@@ -301,25 +301,27 @@ def reduce_delegating(encoder: Encoding, value: Any) -> Reduced:
     if dict_holder is not None:
         return _reduce_sharing(value, *dict_holder)
     reduced = value.__reduce_ex__(5)
-    if says_too_little(type(value), reduced):
+    if says_too_little(value, reduced):
         return reduce_user_container(encoder, value)
     if not isinstance(reduced, tuple) or len(reduced) != 5 or reduced[2] is None:
         return reduced
     return (*reduced, fill_instance)
 
 
-def says_too_little(kind: Any, reduced: Any) -> bool:
+def says_too_little(value: Any, reduced: Any) -> bool:
     """Tell whether what a library says of a value cannot make it again, while all that the value is can be seen.
 
     It names a base in place of a class that was made as the program ran and that no module has (pint's, of one
-    registry); or it names by a text what the notebook has under a name (toolz).
+    registry); it names by a text what the notebook has under a name (toolz); or it says nothing but a class of the
+    notebook, and which attribute of it the value is: the class is made with its attributes (cachetools).
     """
     if not isinstance(reduced, tuple) or not isinstance(reduced[1], tuple):
         return False
-    made_by, args = reduced[0], reduced[1]
-    for arg in args:
-        if isinstance(arg, str) and arg.startswith("__main__"):
-            return is_all_attributes(kind) and is_importable(kind)
+    kind, made_by, args = type(value), reduced[0], reduced[1]
+    if any(isinstance(arg, str) and arg.startswith("__main__") for arg in args):
+        return is_all_attributes(kind) and is_importable(kind)
+    if len(args) == 2 and isinstance(args[0], type) and isinstance(args[1], str) and not is_importable(args[0]):
+        return vars(args[0]).get(args[1]) is value and is_all_attributes(kind)
     if made_by is kind or (args and args[0] is kind):  # mostly, and this is quick to see
         return False
     mentions = [one for one in (made_by, getattr(made_by, "__self__", None), *args) if isinstance(one, type)]

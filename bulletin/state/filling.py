@@ -1,0 +1,98 @@
+"""Gives the objects of a stream their items and their state; what fails while it is half read is done at its end.
+
+Classes of the notebook travel with what they hold, and that leads back to them. A library's instance that asks its
+class as it gets its state, or as it is put into a set, would meet one that has nothing yet.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from .calling_frame import call_from
+from .inplace import fill_dict
+from .load_transaction import Namespace
+
+
+class _Step(NamedTuple):
+    problem: Exception
+    act: Callable[..., object]
+    target: Any
+    args: tuple[Any, ...]
+
+
+class Filling:
+    """The steps of one stream: `act(target, *args)` for an object that is there, and as yet without what it holds."""
+
+    def __init__(self) -> None:
+        self._late: list[_Step] = []
+        self._targets: set[int] = set()
+
+    def do(self, act: Callable[..., object], target: Any, *args: Any) -> None:
+        """Do a step, or note it for `finish` if it fails, or if one of the same target waits: items keep their order.
+
+        Raises MemoryError if there is none.
+        """
+        if id(target) in self._targets:
+            self._late.append(_Step(RecursionError(), act, target, args))
+            return
+        try:
+            act(target, *args)
+        except MemoryError:
+            raise
+        except Exception as problem:  # noqa: BLE001  of a class's own code; what fails again is raised in the end
+            self._late.append(_Step(problem, act, target, args))
+            self._targets.add(id(target))
+
+    def finish(self) -> None:
+        """Do what is left, as often as some of it succeeds. Raises what the first step fails with that never does."""
+        while self._late:
+            late, self._late = self._late, []
+            self._targets.clear()
+            for step in late:
+                self.do(step.act, step.target, *step.args)
+            if len(self._late) == len(late):
+                raise self._late[0].problem
+
+
+def set_items(target: Any, items: list[Any]) -> None:
+    """Set items of a kind of dict: a key, its value, and so on."""
+    each = iter(items)
+    if type(target) is dict:
+        target.update(zip(each, each, strict=True))
+    else:
+        for key in each:
+            target[key] = next(each)
+
+
+def add_items(target: Any, items: list[Any]) -> None:
+    """Add items to a kind of set."""
+    if isinstance(target, set):
+        target.update(items)
+    else:
+        for value in items:
+            target.add(value)
+
+
+def build(value: Any, state: Any, namespace: Namespace) -> None:
+    """Give a value its state as pickle does: by `__setstate__`, else into its dict and its slots."""
+    setstate = getattr(value, "__setstate__", None)
+    if setstate is not None:
+        before = dict(state) if type(state) is dict else None
+        try:
+            call_from(namespace, setstate, state)
+        except Exception:
+            if before is not None:  # it may have taken something out, and may be asked once more
+                fill_dict(state, before)
+            raise
+        return
+    slots = None
+    if isinstance(state, tuple) and len(state) == 2:
+        state, slots = state
+    if state:
+        attributes = value.__dict__
+        intern = sys.intern
+        for key, held in state.items():
+            attributes[intern(key) if type(key) is str else key] = held
+    if slots:
+        for key, held in slots.items():
+            setattr(value, key, held)
