@@ -14,7 +14,7 @@ from bulletin.wire import console
 from gpu_worker.console import client
 from tests.acceptance.hub import CONFIG, Hub
 from tests.acceptance.notebook import Kernel
-from tests.acceptance.played_pool import until
+from tests.waiting import until
 
 #: The real configuration, with two CPU slots, of which the course is guaranteed one.
 HUB = """\
