@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,9 +24,9 @@ from bulletin.wire import channel, frames, keys, messages as wire
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.records import CellRecord, CreditRecord, Record
 from tests.acceptance.hub import CONFIG, Hub
+from tests.waiting import until
 
 HOUR_MS = 3_600_000
-_PATIENCE_S = 120.0
 
 #: Projects: ml (ada, bob, and liz, who leads it) with vision (vic) in it, guests (eve); carol may not use the pool.
 HUB = """\
@@ -216,7 +216,7 @@ class PlayedPool:
                 env={**os.environ, "JUPYTERHUB_API_URL": api, "JUPYTERHUB_API_TOKEN": self._token},
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
             )  # fmt: skip
-        until(lambda: (self.folder / "public.json").exists(), "the broker is up")
+        until(lambda: (self.folder / "public.json").exists(), "the broker to be up")
         self.files = keys.read_private(self.folder / "pool.json", keys.PoolFile)
         self._thread = threading.Thread(target=self._play, daemon=True)
         self._thread.start()
@@ -238,8 +238,8 @@ class PlayedPool:
         with self._lock:
             node = self.nodes[name] = PlayedNode(self, name, gpus)
             node.running_ms = running_ms
-        until(lambda: node.is_registered, f"{name} is registered")
-        until(lambda: (self.folder / "connection.json").exists(), "the pool is announced")
+        until(lambda: node.is_registered, f"{name} to be registered")
+        until(lambda: (self.folder / "connection.json").exists(), "the pool to be announced")
         return node
 
     def ask(self, user: str, label: str = "", gpus: int = 1, qos: str = "interactive") -> PlayedNotebook:
@@ -249,12 +249,12 @@ class PlayedPool:
         with self._lock:
             notebook = PlayedNotebook(self, user, self._tokens[user])
             self.notebooks.append(notebook)
-        until(lambda: any(isinstance(one, wire.Welcome) for one in notebook.heard), f"{user} is known")
+        until(lambda: any(isinstance(one, wire.Welcome) for one in notebook.heard), f"{user} to be known")
         with self._lock:
             notebook.ask(label, gpus, qos)
         until(
             lambda: any(isinstance(one, wire.Granted | wire.Queued | wire.Refusal) for one in notebook.heard),
-            f"{user} hears of the request",
+            f"{user} to hear of the request",
         )
         return notebook
 
@@ -276,14 +276,6 @@ class PlayedPool:
                         node.ping()
                     for notebook in self.notebooks:
                         notebook.say(wire.Ping())
-
-
-def until(is_true: Callable[[], bool], what: str) -> None:
-    """Look again and again: there is nobody to tell when it is so."""
-    deadline = time.monotonic() + _PATIENCE_S
-    while not is_true():
-        assert time.monotonic() < deadline, f"not yet: {what}"
-        time.sleep(0.05)
 
 
 def now_ms() -> int:

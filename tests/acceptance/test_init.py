@@ -17,10 +17,10 @@ from bulletin_spawner.ports import find_free_ports
 from gpu_worker.agent.node_protections import find_namespace_problem
 from tests.acceptance.hub import REPOSITORY, Hub
 from tests.acceptance.notebook import Kernel
+from tests.clean_environ import clean_environ
 from tests.integration.conftest import Notebook, until
 from tests.integration.examining import examine
 from tests.integration.hosts import made_hosts, readable_python, skip_without_hosts
-from tests.integration.nodes import clean_environ
 from tests.other_users import free_uid, in_mount_namespace, with_readable_python, with_users
 
 PROXY = REPOSITORY / "node_modules" / ".bin" / "configurable-http-proxy"

@@ -17,7 +17,7 @@ from tests.acceptance.conftest import tab
 from tests.acceptance.hub import CONFIG, Hub
 from tests.acceptance.lab import log_in
 from tests.acceptance.notebook import Kernel
-from tests.acceptance.played_pool import until
+from tests.waiting import until
 
 #: The real configuration, with two CPU slots, of which the course is guaranteed one.
 HUB = """\

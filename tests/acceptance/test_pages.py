@@ -15,7 +15,8 @@ from playwright.sync_api import Page, expect
 from bulletin.wire import messages as wire
 from tests.acceptance.conftest import PATIENCE_MS, tab
 from tests.acceptance.hub import REPOSITORY, Hub
-from tests.acceptance.played_pool import PlayedNotebook, PlayedPool, played_pool, until
+from tests.acceptance.played_pool import PlayedNotebook, PlayedPool, played_pool
+from tests.waiting import until
 
 pytestmark = pytest.mark.browser
 
@@ -55,7 +56,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Hub, Play
         # A GPU is said to be idle when its cell has done nothing for a minute.
         until(
             lambda: hub.api("GET", "/api/v1/now", token=token, base="/services/bulletin")["counts"]["idle"] == 1,
-            "the GPU that does nothing is said to be idle",
+            "the GPU that does nothing to be said to be idle",
         )
         yield hub, pool
 
@@ -258,7 +259,7 @@ def test_what_an_admin_announces_everybody_reads_on_each_page_until_it_is_taken_
         form.get_by_role("button", name="Announce").click()
         expect(form.locator(".card")).to_contain_text("By admin, until")
         is_for_everybody(page)
-        until(lambda: len(announced(waiting)) == 1, "who waits hears of it")
+        until(lambda: len(announced(waiting)) == 1, "who waits to hear of it")
     with logged_in(hub, "ada") as page:
         for name in PAGES:
             open_page(hub, page, name)

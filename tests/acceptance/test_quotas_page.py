@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.acceptance.conftest import tab
 from tests.acceptance.hub import CONFIG, START_S, Hub
 from tests.acceptance.notebook import Kernel
-from tests.acceptance.played_pool import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.browser
 

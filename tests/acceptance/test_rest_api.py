@@ -14,7 +14,8 @@ from bulletin_spawner.service.all_endpoints import ALL_ENDPOINTS
 from bulletin_spawner.service.quota_endpoints import QUOTA_ENDPOINTS
 from gpu_worker.broker.ledger import Ledger
 from tests.acceptance.hub import Hub
-from tests.acceptance.played_pool import PlayedPool, now_ms, played_pool, until
+from tests.acceptance.played_pool import PlayedPool, now_ms, played_pool
+from tests.waiting import until
 
 #: Those of *Quotas* are in test_quotas_page.py.
 ALL = tuple(one for one in ALL_ENDPOINTS if one not in QUOTA_ENDPOINTS)
@@ -176,7 +177,7 @@ def test_who_cancels_a_cell_stops_it_and_it_is_gone_from_their_page(
     [running] = call(hub, "/me", tokens["eve"])[1]["running"]
     assert call(hub, f"/cells/{running['lease']}/cancel", tokens["ada"], "POST")[0] == 404
     assert call(hub, f"/cells/{running['lease']}/cancel", tokens["eve"], "POST")[0] == 200
-    until(lambda: running["lease"] not in busy(hub, tokens["eve"]), "the cell has ended")
+    until(lambda: running["lease"] not in busy(hub, tokens["eve"]), "the cell to end")
 
 
 def test_an_admin_reads_who_used_how_much_by_label_as_the_command_writes_it(hub: Hub, tokens: dict[str, str]) -> None:

@@ -1,12 +1,9 @@
 """A real pool and real notebooks: processes and sockets, nothing pretended."""
 
-import os
 import queue
 import re
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,20 +15,9 @@ import zmq
 
 from bulletin import __version__
 from bulletin.wire import channel, frames, keys, messages as wire
+from tests.clean_environ import clean_environ
 from tests.kernels import make_manager
-
-PATIENCE_S = 120.0
-
-
-def until(condition: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> Any:
-    """What `condition` returns when it is true at last. Looks again and again at what only another process knows."""
-    deadline = time.monotonic() + patience_s
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
-        threading.Event().wait(0.05)
-    raise AssertionError(f"waited {patience_s:.0f} s in vain for {what}")
+from tests.waiting import PATIENCE_S, until
 
 
 class Client:
@@ -81,8 +67,7 @@ class PoolProcess:
             stdout=self.log,
             stderr=self.log,
             stdin=subprocess.DEVNULL,
-            env={name: value for name, value in os.environ.items() if not name.startswith(("JUPYTERHUB_", "BULLETIN_"))}
-            | dict(hub or {}),
+            env=clean_environ() | dict(hub or {}),
         )
         try:
             until(lambda: (folder / "connection.json").exists(), f"the pool to start; see {self.log.name}")
@@ -190,8 +175,7 @@ class Notebook:
         if under:
             argv = self.manager.kernel_spec.argv
             argv[:] = [*under, sys.executable, *argv[1:]]
-        clean = {name: value for name, value in os.environ.items() if not name.startswith(("JUPYTERHUB_", "BULLETIN_"))}
-        self.manager.start_kernel(env={**clean, **environ}, cwd=str(folder), stderr=subprocess.DEVNULL)
+        self.manager.start_kernel(env=clean_environ() | environ, cwd=str(folder), stderr=subprocess.DEVNULL)
         self.client = self.manager.blocking_client()
         self.client.start_channels()
         self.client.wait_for_ready(timeout=PATIENCE_S)

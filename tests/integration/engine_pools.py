@@ -11,8 +11,9 @@ import psutil
 
 from bulletin.wire import keys
 from gpu_worker.node_registry import NodeRegistry
+from tests.clean_environ import clean_environ
 from tests.integration.conftest import PATIENCE_S, until
-from tests.integration.nodes import clean_environ, picture
+from tests.integration.nodes import picture
 from tests.processes import has_ended
 
 #: Soon, so that tests need not wait.

@@ -1,12 +1,13 @@
 """`bulletin doctor` for tests: a process of its own, whose answer is read as programs read it."""
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from tests.clean_environ import clean_environ
 
 ROOT = Path(__file__).parents[2]
 PROXY = ROOT / "node_modules" / ".bin" / "configurable-http-proxy"
@@ -47,10 +48,9 @@ class Examined(NamedTuple):
 
 def examine(*words: object, under: Sequence[str] = (), **environ: str) -> Examined:
     """Have doctor look, in an environment without any hub but for `environ`; `under` is a command that starts it."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("JUPYTERHUB_", "BULLETIN_"))}
     command = [*under, sys.executable, "-P", "-m", "gpu_worker.cli", "doctor", "--json", *map(str, words)]
     done = subprocess.run(
-        command, capture_output=True, text=True, env=clean | environ, timeout=240, cwd="/", check=False
+        command, capture_output=True, text=True, env=clean_environ() | environ, timeout=240, cwd="/", check=False
     )
     assert done.returncode in (0, 1), done.stderr
     said = json.loads(done.stdout)

@@ -8,9 +8,9 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tests.clean_environ import clean_environ
 from tests.integration.conftest import PATIENCE_S, Notebook, until
 from tests.integration.hosts import Host, made_hosts, readable_python, skip_without_hosts
-from tests.integration.nodes import clean_environ
 from tests.other_users import free_uid, with_users
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "several-hosts.md"

@@ -1,6 +1,5 @@
 """Broker and agents as processes of their own, as on several hosts."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ import zmq
 from bulletin import __version__
 from bulletin.wire import channel, frames, keys, messages as wire
 from bulletin.wire.keys import Keys
+from tests.clean_environ import clean_environ
 from tests.integration.conftest import PATIENCE_S, Client, until
 
 #: What the log of an agent says that may give its slots.
@@ -27,11 +27,6 @@ def run(*words: str, under: Sequence[str] = (), status: int | None = 0) -> str:
     )
     assert status in (None, done.returncode), done.stdout + done.stderr
     return done.stdout + done.stderr
-
-
-def clean_environ() -> dict[str, str]:
-    """The environment without what tells of another pool."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("JUPYTERHUB_", "BULLETIN_"))}
 
 
 class Part:
@@ -91,7 +86,7 @@ def pool_file(broker: Part) -> keys.PoolFile:
 def add(broker: Part, name: str, folder: str, *options: str) -> Path:
     """Register a node of this host, which reaches the broker at 127.0.0.1; the folder for its agent, with its file."""
     into = broker.folder.parent / folder
-    into.mkdir(exist_ok=True)
+    into.mkdir(mode=0o711, exist_ok=True)
     address = f"--address={pool_file(broker).agent_address}"
     out = f"--out={into / 'node.json'}"
     assert name in run("node", "add", name, "--folder", str(broker.folder), address, out, *options)

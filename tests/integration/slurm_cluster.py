@@ -9,7 +9,6 @@ import socket
 import subprocess
 import tempfile
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.processes import has_ended
+from tests.waiting import until
 
 PACKAGES = ("munge", "slurm-client", "slurmctld", "slurmd")
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol", "sinfo")
@@ -133,7 +133,7 @@ class Slurm:
         subprocess.run([*self.under, "slurmctld", "-f", self.environ["SLURM_CONF"]], check=True, env=environ)
         for node in self.nodes:
             self.start_node(node)
-        until(lambda: self._idle() == len(self.nodes), "all nodes of the cluster")
+        until(lambda: self._idle() == len(self.nodes), "all nodes of the cluster", _PATIENCE_S)
 
     def start_node(self, node: str) -> None:
         """Start what runs jobs on a node."""
@@ -205,15 +205,6 @@ def _free_ports(count: int) -> list[int]:
     for one in sockets:
         one.close()
     return ports
-
-
-def until(condition: object, what: str, patience_s: float = _PATIENCE_S) -> None:
-    """Wait until what only the cluster knows is so."""
-    assert callable(condition)
-    deadline = time.monotonic() + patience_s
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {patience_s:.0f} s in vain for {what}"
-        threading.Event().wait(0.1)
 
 
 @contextmanager

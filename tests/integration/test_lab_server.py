@@ -1,7 +1,6 @@
 """A notebook server tells its page of the user's cells: behind the server's own login, while kernels are busy."""
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.clean_environ import clean_environ
 from tests.integration.conftest import Notebook, PoolProcess, until
 from tests.integration.hub_pool import HubPool
 from tests.integration.own_pools import pools
@@ -27,7 +27,6 @@ class LabServer:
 
     def __init__(self, folder: Path, **environ: str) -> None:
         folder.mkdir()
-        clean = {name: value for name, value in os.environ.items() if not name.startswith(("JUPYTERHUB_", "BULLETIN"))}
         self._log = (folder / "log").open("wb")
         others = dict.fromkeys(("jupyterlab", "jupyter_lsp", "notebook_shim", "jupyter_server_terminals"), False)
         options = [
@@ -39,7 +38,7 @@ class LabServer:
         ]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "jupyter_server", *options, "--allow-root"],
-            env={**clean, "JUPYTER_TOKEN": PASSWORD, "JUPYTER_RUNTIME_DIR": str(folder / "run"), **environ},
+            env=clean_environ() | {"JUPYTER_TOKEN": PASSWORD, "JUPYTER_RUNTIME_DIR": str(folder / "run"), **environ},
             stdout=self._log,
             stderr=self._log,
         )

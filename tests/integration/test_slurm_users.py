@@ -12,9 +12,9 @@ import pytest
 
 from bulletin.wire import keys
 from gpu_worker.agent.node_protections import find_namespace_problem
+from tests.clean_environ import clean_environ
 from tests.integration.conftest import PATIENCE_S
 from tests.integration.engine_pools import EnginePool, kill, slurm_options
-from tests.integration.nodes import clean_environ
 from tests.integration.slurm_cluster import Slurm, cluster
 from tests.other_users import free_uid, kept_mount_namespace, with_readable_python, with_users
 

@@ -1,7 +1,6 @@
 """An example notebook executed as nbconvert does it, with a real kernel: what stands under its cells, what is left."""
 
 import json
-import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell
 from traitlets.config import Config
 
+from tests.clean_environ import clean_environ
 from tests.kernels import where_to_listen
 
 REPOSITORY = Path(__file__).parents[2]
@@ -101,13 +101,12 @@ def execute(name: str, folder: Path, environ: dict[str, str], asked: dict[str, s
     startup = folder / "ipython" / "profile_default" / "startup"
     startup.mkdir(parents=True)
     shutil.copy(REPOSITORY / "bulletin_magic" / "startup.py", startup / "50-bulletin.py")  # as the package installs it
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("JUPYTERHUB_", "BULLETIN_"))}
     notebook = nbformat.read(EXAMPLES / f"{name}.ipynb", as_version=4)
     resources = {"metadata": {"path": str(folder)}}
     config = Config(KernelManager=where_to_listen())
     client = NotebookClient(notebook, timeout=_PATIENCE_S, resources=resources, config=config)
     with (
-        client.setup_kernel(env={**clean, "IPYTHONDIR": str(folder / "ipython"), **environ}),
+        client.setup_kernel(env=clean_environ() | {"IPYTHONDIR": str(folder / "ipython"), **environ}),
         _listening(client.km.connection_file) as listener,
     ):
         for index, cell in enumerate(list(notebook.cells)):

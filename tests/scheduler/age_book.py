@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bulletin.ids import CellId
     from gpu_worker.scheduler import events as ev
-    from tests.scheduler.referee import Tenancy
+    from tests.scheduler.tenancy import Tenancy
 
 HOUR = 3_600_000
 

@@ -2,46 +2,44 @@
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from gpu_worker.scheduler.events import PastCredits
-
-if TYPE_CHECKING:
-    from tests.scheduler.referee import Referee
+from tests.scheduler.project_book import ProjectBook
+from tests.scheduler.tenancy import USING
 
 #: ("project", its name), or ("members", the name of the project that they are in).
 Who = tuple[str, str]
 STEP = 6 * 60_000 * 1000
-LATE = 4 * 360
 
 
 @dataclass
 class CreditBook:
+    projects: ProjectBook
     earned: dict[Who, Fraction] = field(default_factory=dict)  # thousandths of a GPU, times milliseconds
     spent: dict[Who, Fraction] = field(default_factory=dict)
     balance: dict[Who, Fraction] = field(default_factory=dict)  # what counts of it
     forgotten: dict[Who, Fraction] = field(default_factory=dict)
     forgiven: dict[Who, Fraction] = field(default_factory=dict)
 
-    def count(self, referee: "Referee", now_ms: int) -> None:
+    def count(self, now_ms: int) -> None:
         """What was traded since the event before this one, while nothing changed."""
-        used = referee.amounts("granted", "busy", "reclaiming")
-        names = {key[1] for key in used if key[0] == "project"} | {one.id for one in referee.settings.projects}
-        parents = {referee.project(name).parent for name in names}
+        used = self.projects.amounts(*USING)
+        names = {key[1] for key in used if key[0] == "project"} | {one.id for one in self.projects.settings.projects}
+        parents = {self.projects.project(name).parent for name in names}
         for parent in parents:
             surplus: dict[Who, int] = {}
             for name in names:
-                if referee.project(name).parent == parent:
-                    surplus["project", name] = used.get(("project", name), 0) - referee.guaranteed(name)
+                if self.projects.project(name).parent == parent:
+                    surplus["project", name] = used.get(("project", name), 0) - self.projects.guaranteed(name)
             free = 0
             if parent is None:
-                free = max(0, referee.offered() - sum(referee.guaranteed(who[1]) for who in surplus))
+                free = max(0, self.projects.pool.offered() - sum(self.projects.guaranteed(who[1]) for who in surplus))
             else:
-                rest = used.get(("project", parent), 0) - referee.guaranteed(parent) - sum(surplus.values())
+                rest = used.get(("project", parent), 0) - self.projects.guaranteed(parent) - sum(surplus.values())
                 surplus["members", parent] = rest
-            self.trade(referee, surplus, free, now_ms - referee.now_ms)
+            self.trade(surplus, free, now_ms - self.projects.now_ms)
 
-    def trade(self, referee: "Referee", surplus: dict[Who, int], free: int, passed_ms: int) -> None:
+    def trade(self, surplus: dict[Who, int], free: int, passed_ms: int) -> None:
         idle = sum(-one for one in surplus.values() if one < 0)
         borrowed = sum(one for one in surplus.values() if one > 0)
         lent = max(0, min(idle, borrowed - free))
@@ -51,18 +49,18 @@ class CreditBook:
                 book = self.earned if one < 0 else self.spent
                 book[who] = book.get(who, Fraction(0)) + part
                 self.balance[who] = self.balance.get(who, Fraction(0)) + (part if one < 0 else -part)
-        self.forget(referee)
+        self.forget()
 
-    def forget(self, referee: "Referee") -> None:
+    def forget(self) -> None:
         """What is above four GPU-hours for its weight, or as far below none, is not counted on."""
         for who in self.balance:
-            most, wanted = 40 * STEP * self.weight(referee, who), self.balance[who]
+            most, wanted = 40 * STEP * self.weight(who), self.balance[who]
             self.balance[who] = max(Fraction(-most), min(Fraction(most), wanted))
             if wanted != self.balance[who]:
                 book = self.forgotten if wanted > 0 else self.forgiven
                 book[who] = book.get(who, Fraction(0)) + abs(wanted - self.balance[who])
 
-    def recall(self, referee: "Referee", past: PastCredits) -> None:
+    def recall(self, past: PastCredits) -> None:
         """What was earned and spent before anybody looked."""
         who = ("members" if past.own_users else "project", past.project)
         books = self.earned, self.spent, self.forgotten, self.forgiven
@@ -70,11 +68,7 @@ class CreditBook:
         for book, gpu_ms, sign in zip(books, told, (1, -1, -1, 1), strict=True):
             book[who] = book.get(who, Fraction(0)) + 1000 * gpu_ms
             self.balance[who] = self.balance.get(who, Fraction(0)) + sign * 1000 * gpu_ms
-        self.forget(referee)
+        self.forget()
 
-    def weight(self, referee: "Referee", who: Who) -> int:
-        return referee.project(who[1]).weight if who[0] == "project" else 1
-
-    def steps(self, referee: "Referee", who: Who) -> int:
-        """Tenths of a GPU-hour for its weight; part of one counts for nothing."""
-        return int(self.balance.get(who, Fraction(0)) / (STEP * self.weight(referee, who)))
+    def weight(self, who: Who) -> int:
+        return self.projects.project(who[1]).weight if who[0] == "project" else 1

@@ -14,7 +14,8 @@ from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Reclaim
 from tests.scheduler import saved
 from tests.scheduler.bench import MINUTE, slots
-from tests.scheduler.history_machines import CPU_NODES, PROJECTS, ManyProjects, Timetable
+from tests.scheduler.history_machines import ManyProjects, Timetable
+from tests.scheduler.history_pools import CPU_NODES, PROJECTS
 
 #: How often what happens, of a hundred or so. What is not named is of every crowd.
 EVERYBODY = {"ask": 24, "start": 30, "end": 16, "obey": 14, "leave": 5, "wait": 12, "deadline": 3, "withdraw": 2}

@@ -122,7 +122,7 @@ def test_others_pass_the_head_on_nodes_where_it_could_not_start_first(bench: Ben
     assert bench.lose("c") == []
     assert ask(bench, "cem", gpus=2) == []
     assert granted(ask(bench, "fay")) == ["fay:1"]
-    assert bench.referee.leases["fay:1"].agent == "a"
+    assert bench.referee.pool.leases["fay:1"].agent == "a"
     bench.free("bob:1")
     assert granted(bench.free("dan:1")) == ["cem:1"]
 

@@ -419,7 +419,7 @@ def test_in_any_history_of_borrowing_the_referee_agrees_with_order_and_credits(m
             number += 1
             name, _, user = str(move).partition(".")
             perform(pool.ask(str(move), n=number, project=name, user=user))
-    book = pool.referee.credits
+    book = pool.referee.facts.credits
     for account in pool.scheduler.state.accounts.by_id.values():
         name = account.project.id
         for who, trader in (("project", account.trader), ("members", account.members)):

@@ -124,7 +124,7 @@ def test_a_slice_is_taken_back_from_who_borrows_it_and_from_nobody_else() -> Non
         pool.later(1)
     pool.later(5 * MINUTE)
     pool.ask("dan", project="lab", gpu_type="mig")
-    assert pool.referee.leases["cem:1"].state == "reclaiming"
+    assert pool.referee.pool.leases["cem:1"].state == "reclaiming"
     pool.free("cem:1")
     pool.start("dan:1")
     pool.later(5 * MINUTE)

@@ -50,8 +50,8 @@ def test_a_history_that_fails_is_kept_and_fails_again(tmp_path: Path, monkeypatc
 
         def __init__(self) -> None:
             super().__init__()
-            referee = self.bench.referee
-            referee.settings = SETTINGS.__class__(qos=SETTINGS.qos, projects=(Project(id="p", limit_milli=0),))  # type: ignore[arg-type]
+            projects = self.bench.referee.projects
+            projects.settings = SETTINGS.__class__(qos=SETTINGS.qos, projects=(Project(id="p", limit_milli=0),))  # type: ignore[arg-type]
 
     pool = Misjudged()
     pool.an_agent_joins("a", keeps=True, passed_ms=0)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 import msgspec
 
 from bulletin.ids import AgentId, LeaseId, RequestId, SlotId
-from gpu_worker.quotas import parse_quotas
 from gpu_worker.scheduler import actions as act, events as ev
 from gpu_worker.scheduler.policy.projects import SchedulerSettings
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.crowds import crowd
+from tests.scheduler.promises.played import quotas
 from tests.scheduler.promises.seen import HOUR_S, Seen, at, nodes, notebook, see
 
 H100, L4 = "NVIDIA H100 80GB HBM3", "NVIDIA L4"
@@ -22,10 +22,6 @@ NINE_MS = 1_760_000_400_000  # Thursday, 2025-10-09 09:00 UTC
 LONG_S = 11 * HOUR_S
 
 POOL = '[node_pools.h100]\ngpu = "H100"\n'
-
-
-def quotas(text: str) -> SchedulerSettings:
-    return parse_quotas(text.encode(), "q.toml")[0].settings
 
 
 def reserve(name: str, project: str, gpus: float, begin: str, end: str, *users: str) -> str:
@@ -80,6 +76,12 @@ def ask(second: float, number: int, project: str, *runs: float, name: str = "", 
 
 def waits(seen: Seen, prefix: str) -> list[float]:
     return sorted(seen.wait(session) for session in seen.opened if session.startswith(prefix))
+
+
+def running(seen: Seen, second: float, prefix: str) -> int:
+    """How many GPUs sessions of this prefix run on then."""
+    now = [found for when, found in seen.running() if when <= second][-1]
+    return sum(gpus for session, gpus in now.items() if session.startswith(prefix))
 
 
 def left(seen: Seen, prefix: str) -> int:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.scheduler.promises.crowds import SOON_S, keeps_all
 from tests.scheduler.promises.seen import HOUR_S, MINUTE_S, Seen, at, nodes, notebook
-from tests.scheduler.promises.stories import BATCH_S, LONG, ask, left, look, quotas
+from tests.scheduler.promises.stories import BATCH_S, LONG, ask, left, look, quotas, running
 
 DEPARTMENT = (
     '[projects.department]\n{}\n[projects.first]\nparent = "department"\n{}[projects.late]\nparent = "department"\n'
@@ -13,11 +13,6 @@ KEEPER = "[projects.keeper]\nguaranteed = 4\nlending_limit = 0\n"
 FIRM = '[qos.firm]\nwalltime = "10 h"\nmust_be_in_quota = true\nqueued_per_user = 9\n'
 #: The time in which a share is there: two minutes, a grace, and a minute for each that is taken after the first one.
 SHARED_S = 5 * MINUTE_S
-
-
-def running(seen: Seen, second: float, prefix: str) -> int:
-    now = [found for when, found in seen.running() if when <= second][-1]
-    return sum(gpus for session, gpus in now.items() if session.startswith(prefix))
 
 
 def late_part(text: str, number: int = 3, qos: str = "batch") -> tuple[Seen, int]:

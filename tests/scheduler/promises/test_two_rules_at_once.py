@@ -4,17 +4,12 @@
 from bulletin.ids import AgentId, SessionId
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.crowds import SOON_S, keeps_all
-from tests.scheduler.promises.seen import HOUR_S, MINUTE_S, Seen, at, nodes, notebook
-from tests.scheduler.promises.stories import BATCH_S, LONG, ask, left, look, quotas, reserve, waits
+from tests.scheduler.promises.seen import HOUR_S, MINUTE_S, at, nodes, notebook
+from tests.scheduler.promises.stories import BATCH_S, LONG, ask, left, look, quotas, reserve, running, waits
 
 SCIENCE = '[projects.science]\nguaranteed = 4\n[projects.lab]\nparent = "science"\nguaranteed = 2\n[projects.group]\nparent = "science"\n'
 FIRM = '[qos.firm]\nwalltime = "30 h"\nmust_be_in_quota = true\nqueued_per_user = 9\n'
 MIDNIGHT_S = 15 * HOUR_S  #: from nine on
-
-
-def running(seen: Seen, second: float, prefix: str) -> int:
-    now = [found for when, found in seen.running() if when <= second][-1]
-    return sum(gpus for session, gpus in now.items() if session.startswith(prefix))
 
 
 def test_a_lab_has_its_own_from_its_department_where_all_others_are_never_taken_back() -> None:

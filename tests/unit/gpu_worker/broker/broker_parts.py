@@ -198,6 +198,15 @@ class BrokerParts:
         said, self.to_sessions = self.to_sessions, []
         return [(session, message.position) for session, message in said if isinstance(message, wire.Queued)]
 
+    def learn(self, person: Person, project: str = "") -> str:
+        """Have a person ask for something, as a cell does; why not, where not."""
+        said = asyncio.run(self.groups.learn(person, ProjectId(project) or person.project))
+        return "" if said is None else said.problem
+
+    def project(self, name: str) -> Project | None:
+        account = self.shell.scheduler.state.accounts.by_id.get(ProjectId(name))
+        return None if account is None else account.project
+
     def step(self, event: events.Event) -> None:
         asyncio.run(self.shell.step(event))
 

@@ -53,17 +53,6 @@ def file(broker: BrokerParts, tmp_path: Path) -> Path:
     return path
 
 
-def learn(broker: BrokerParts, person: Person, project: str = "") -> str:
-    """Have a person ask for something, as a cell does; why not, where not."""
-    said = asyncio.run(broker.groups.learn(person, ProjectId(project) or person.project))
-    return "" if said is None else said.problem
-
-
-def project(broker: BrokerParts, name: str) -> Project | None:
-    account = broker.shell.scheduler.state.accounts.by_id.get(ProjectId(name))
-    return None if account is None else account.project
-
-
 def reload(broker: BrokerParts) -> None:
     asyncio.run(broker.follower.load(broker.shell))
 
@@ -77,7 +66,7 @@ def refusal(broker: BrokerParts, person: Person, **asked: object) -> str:
     """What a kernel is told whose cell is refused."""
     message = wire.Submit(request=RequestId("1"), qos="interactive", **asked)  # type: ignore[arg-type]
     session = SessionId(f"s-{person.user}")
-    assert not learn(broker, person, message.project or "")
+    assert not broker.learn(person, message.project or "")
     pending = PendingRequest(session, KernelId("k"), person, message, broker.now_ms)
     asyncio.run(broker.shell.submit(RequestId(f"{session}/1"), pending))
     told = [said for of, said in broker.to_sessions if of == session and isinstance(said, wire.Refusal)]
@@ -85,7 +74,7 @@ def refusal(broker: BrokerParts, person: Person, **asked: object) -> str:
 
 
 def test_a_group_that_nobody_named_has_what_its_rule_says_at_its_first_cell(broker: BrokerParts, file: Path) -> None:
-    assert project(broker, "course-ml") is None
+    assert broker.project("course-ml") is None
     said = refusal(broker, ML, gpus=2)
     assert said == (
         "2 slots were asked for, and one user of project 'course-ml' may use 1 slot at most. Ask for fewer with --gpus."
@@ -93,7 +82,7 @@ def test_a_group_that_nobody_named_has_what_its_rule_says_at_its_first_cell(brok
         "each of them has limit 2 GPUs, user_limit 1 GPU, budget 10 GPU-hours per month, walltime 20 min, and no "
         "guarantee. For more than that an admin names it in the quota file."
     )
-    course = project(broker, "course-ml")
+    course = broker.project("course-ml")
     assert course is not None
     assert (course.parent, course.rule, course.guaranteed_milli) == ("teaching", "courses", 0)
 
@@ -112,7 +101,7 @@ def test_what_the_rule_does_not_limit_is_refused_in_the_words_of_who_limits_it(b
 def test_another_group_is_what_it_was_before_there_were_rules(broker: BrokerParts, file: Path) -> None:
     chess = Person(user=UserName("eve"), groups=("chess",))
     assert refusal(broker, chess, gpus=64) == ""
-    assert project(broker, "chess") == Project(id=ProjectId("chess"))
+    assert broker.project("chess") == Project(id=ProjectId("chess"))
 
 
 def test_a_group_counts_by_the_hubs_word_alone(broker: BrokerParts, file: Path) -> None:
@@ -121,7 +110,7 @@ def test_a_group_counts_by_the_hubs_word_alone(broker: BrokerParts, file: Path) 
         (Person(user=UserName("me"), is_owner=True), "course-own"),  # the pool's own user, who names any
         (Person(user=UserName("eve")), "default"),
     ):
-        assert learn(broker, person, name) == ""
+        assert broker.learn(person, name) == ""
     assert broker.follower.policy.groups.groups == []
 
 
@@ -134,29 +123,29 @@ def test_a_changed_rule_holds_at_the_next_decision_also_for_who_waits(broker: Br
     assert "10 min" in told.sentence
     file.write_text("")
     reload(broker)
-    assert project(broker, "course-ml") == Project(id=ProjectId("course-ml"))
+    assert broker.project("course-ml") == Project(id=ProjectId("course-ml"))
     file.write_text(RULES.replace("[group_rules.courses]", "[group_rules.seminars]"))
     reload(broker)
-    again = project(broker, "course-ml")
+    again = broker.project("course-ml")
     assert again is not None
     assert again.rule == "seminars"
 
 
 def test_a_group_that_an_admin_names_is_no_longer_its_rules(broker: BrokerParts, file: Path) -> None:
-    learn(broker, ML)
+    broker.learn(ML)
     path = ("projects", "course-ml", "guaranteed")
     broker.ask(ADMIN, EditQuotas(edits=(SettingEdit(path, 1),)))
-    named = project(broker, "course-ml")
+    named = broker.project("course-ml")
     assert named == Project(id=ProjectId("course-ml"), guaranteed_milli=1000)
     broker.ask(ADMIN, EditQuotas(edits=(SettingEdit(path[:2], None),)))
-    again = project(broker, "course-ml")
+    again = broker.project("course-ml")
     assert again is not None
     assert (again.rule, again.guaranteed_milli) == ("courses", 0)
 
 
 def test_a_later_broker_knows_the_groups_of_an_earlier_one(broker: BrokerParts, file: Path) -> None:
-    learn(broker, ML)
-    learn(broker, Person(user=UserName("ann"), groups=("lab2/phd",)))
+    broker.learn(ML)
+    broker.learn(Person(user=UserName("ann"), groups=("lab2/phd",)))
     written(broker)
     before = broker.follower.settings
     broker.use_quota_file(file)
@@ -174,10 +163,10 @@ def test_a_later_broker_knows_the_groups_of_an_earlier_one(broker: BrokerParts, 
 def test_a_renamed_group_is_a_new_project_and_the_old_one_goes_when_nobody_needs_it(
     broker: BrokerParts, file: Path
 ) -> None:
-    learn(broker, ML)
+    broker.learn(ML)
     broker.now_ms = FORGET_MS
     renamed = Person(user=ML.user, groups=("course-ai",))
-    learn(broker, renamed)
+    broker.learn(renamed)
     asyncio.run(broker.groups.forget())
     assert {one.name for one in broker.follower.policy.groups.groups} == {"course-ml", "course-ai"}
     broker.now_ms += 1
@@ -198,7 +187,7 @@ def test_what_waits_keeps_its_group(broker: BrokerParts, file: Path) -> None:
 def test_who_comes_at_the_same_time_waits_until_the_rule_holds(broker: BrokerParts, file: Path) -> None:
     async def come(user: str) -> str:
         await broker.groups.learn(Person(user=UserName(user), groups=("course-ml",)), ProjectId("course-ml"))
-        found = project(broker, "course-ml")
+        found = broker.project("course-ml")
         return found.rule if found is not None else ""
 
     async def at_once() -> list[str]:
@@ -232,14 +221,14 @@ def test_who_comes_while_the_first_rules_are_being_read_has_what_they_say(
     monkeypatch.setattr("gpu_worker.broker.policy.difference", compare)
     file.write_text(RULES)
     asyncio.run(meanwhile())
-    course = project(broker, "course-ml")
+    course = broker.project("course-ml")
     assert course is not None
     assert course.rule == "courses"
 
 
 def test_somebody_with_two_groups_has_in_each_what_its_rule_says(broker: BrokerParts, file: Path) -> None:
     ann = Person(user=UserName("ann"), groups=("course-ml", "lab7"))
-    assert learn(broker, ann, "course-ml") == learn(broker, ann, "lab7") == ""
+    assert broker.learn(ann, "course-ml") == broker.learn(ann, "lab7") == ""
     found = {one.id: (one.rule, one.user_limit_milli, one.walltime_ms) for one in broker.follower.settings.projects}
     assert found["course-ml"] == ("courses", 1000, 20 * 60_000)
     assert found["lab7"] == ("labs", 1000, None)
@@ -247,13 +236,13 @@ def test_somebody_with_two_groups_has_in_each_what_its_rule_says(broker: BrokerP
 
 def test_who_renames_their_group_all_the_time_is_stopped_and_nobody_else(broker: BrokerParts, file: Path) -> None:
     for number in range(MOST_OF_USER):
-        assert learn(broker, Person(user=UserName("eve"), groups=(f"course-{number}",))) == ""
+        assert broker.learn(Person(user=UserName("eve"), groups=(f"course-{number}",))) == ""
     once_more = Person(user=UserName("eve"), groups=("course-free", "chess"))
-    assert "You were the first in 50 groups" in learn(broker, once_more, "course-free")
-    assert learn(broker, once_more, "chess") == "", "no rule is for it: it has what it always had"
-    assert learn(broker, once_more, "staff") == ""
-    assert learn(broker, ML) == ""
-    assert learn(broker, Person(user=UserName("eve"), groups=("course-ml",))) == "", "others were there before"
+    assert "You were the first in 50 groups" in broker.learn(once_more, "course-free")
+    assert broker.learn(once_more, "chess") == "", "no rule is for it: it has what it always had"
+    assert broker.learn(once_more, "staff") == ""
+    assert broker.learn(ML) == ""
+    assert broker.learn(Person(user=UserName("eve"), groups=("course-ml",))) == "", "others were there before"
 
 
 def test_so_many_groups_are_known_in_all() -> None:
@@ -277,7 +266,7 @@ def test_a_lead_by_the_hubs_word_leads_a_project_of_a_rule_and_its_file_stays_wi
     broker: BrokerParts, file: Path
 ) -> None:
     lead = Person(user=UserName("lea"), groups=("course-ml",), leads=(ProjectId("course-ml"),))
-    learn(broker, ML)
+    broker.learn(ML)
     asked = broker.ask(ML, RequestAllowance(walltime_ms=25 * 60_000, gpus=None, for_ms=None, why="a long one"))
     [row] = broker.ask(lead, AskAllowances()).rows
     assert row.may_decide
@@ -294,7 +283,7 @@ def test_a_lead_by_the_hubs_word_leads_a_project_of_a_rule_and_its_file_stays_wi
 def test_a_lead_that_a_rule_names_leads_each_of_its_projects(broker: BrokerParts, file: Path) -> None:
     file.write_text(RULES.replace("limit = 2\n", 'limit = 2\nleads = ["office"]\n'))
     reload(broker)
-    learn(broker, ML)
+    broker.learn(ML)
     broker.ask(ML, RequestAllowance(walltime_ms=25 * 60_000, gpus=None, for_ms=None, why="a long one"))
     office = Person(user=UserName("office"), may_be_named_lead=True)
     [row] = broker.ask(office, AskAllowances()).rows
@@ -311,6 +300,6 @@ def test_who_asks_for_more_before_their_first_cell_asks_in_a_project_of_the_rule
 
 
 def test_an_admin_sees_by_which_rule_a_project_is_there(broker: BrokerParts, file: Path) -> None:
-    learn(broker, ML)
+    broker.learn(ML)
     rows = {row.project: row.rule for row in broker.ask(ADMIN, console.AskProjects()).projects}
     assert (rows["course-ml"], rows["teaching"]) == ("courses", "")

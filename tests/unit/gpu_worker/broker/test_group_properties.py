@@ -21,17 +21,6 @@ from tests.unit.gpu_worker.broker.fake_hub import SCOPE, FakeHub
 BY_PROPERTY = '[group_rules.x]\nproperties = ["kind=course"]\nlimit = 1\n'
 
 
-def learn(broker: BrokerParts, person: Person, project: str = "") -> str:
-    """Have a person ask for something, as a cell does; why not, where not."""
-    said = asyncio.run(broker.groups.learn(person, ProjectId(project) or person.project))
-    return "" if said is None else said.problem
-
-
-def project(broker: BrokerParts, name: str) -> Project | None:
-    account = broker.shell.scheduler.state.accounts.by_id.get(ProjectId(name))
-    return None if account is None else account.project
-
-
 def written(broker: BrokerParts) -> None:
     """Let the ledger have what was to be written, as at the end of a broker."""
     broker.writer.close()
@@ -65,18 +54,18 @@ def test_the_hub_is_asked_for_properties_where_a_rule_wants_them_and_again_after
     person = Person(user=UserName("ml"), groups=("a b/c",))
     hub.group_properties["a b/c"] = {"kind": "course", "big": ["x"]}
     assert broker.groups.must_ask(person, ProjectId("a b/c"))
-    assert learn(broker, person) == ""
-    made = project(broker, "a b/c")
+    assert broker.learn(person) == ""
+    made = broker.project("a b/c")
     assert made is not None
     assert (made.rule, made.limit_milli) == ("x", 1000)
     hub.group_properties["a b/c"] = {"kind": "club"}
     assert not broker.groups.must_ask(person, ProjectId("a b/c"))
-    learn(broker, person)
+    broker.learn(person)
     assert hub.asked == ["/hub/api/groups/a%20b%2Fc"]
     broker.now_ms += 60_000
-    assert learn(broker, person) == ""
+    assert broker.learn(person) == ""
     broker.submit(person, "1", qos="interactive", gpus=2)  # it is what it was before there were rules
-    assert project(broker, "a b/c") == Project(id=ProjectId("a b/c"))
+    assert broker.project("a b/c") == Project(id=ProjectId("a b/c"))
     written(broker)
     assert [one["properties"] for one in broker.ledger.event_payloads(SEEN)] == [
         [["kind", "course"]],
@@ -91,14 +80,14 @@ def test_a_hub_that_does_not_answer_makes_no_project_without_its_rule(
     person = Person(user=UserName("ml"), groups=("ml",))
     hub.group_properties["ml"] = {"kind": "course"}
     hub.status = 500
-    assert "Try again in a moment" in learn(broker, person)
+    assert "Try again in a moment" in broker.learn(person)
     hub.status = 200
     broker.now_ms += 10_000
-    assert learn(broker, person) == ""
+    assert broker.learn(person) == ""
     broker.now_ms += 60_000
     hub.status = 500
-    assert learn(broker, person) == "", "it is believed what the hub said last"
-    made = project(broker, "ml")
+    assert broker.learn(person) == "", "it is believed what the hub said last"
+    made = broker.project("ml")
     assert made is not None
     assert made.rule == "x"
 
@@ -109,7 +98,7 @@ def test_a_hub_that_shows_no_groups_to_the_pool_lets_no_group_out_of_its_rule(
     of_hub(broker, hub, tmp_path)
     known, unseen = (Person(user=UserName(name), groups=(name,)) for name in ("known", "unseen"))
     hub.group_properties["known"] = {"kind": "course"}
-    assert learn(broker, known) == ""
+    assert broker.learn(known) == ""
     hub.group_properties.clear()
     for is_later_broker in (False, True):
         if is_later_broker:
@@ -118,21 +107,21 @@ def test_a_hub_that_shows_no_groups_to_the_pool_lets_no_group_out_of_its_rule(
         broker.now_ms += 60_000
         with structlog.testing.capture_logs() as logs:
             for _ in range(2):
-                assert learn(broker, known) == "", "what the hub said once is known"
-                assert "its service needs the scope read:groups of the hub" in learn(broker, unseen)
+                assert broker.learn(known) == "", "what the hub said once is known"
+                assert "its service needs the scope read:groups of the hub" in broker.learn(unseen)
         assert [one["lacks_scope"] for one in logs if "lacks_scope" in one] == ["read:groups"]
-        made = project(broker, "known")
+        made = broker.project("known")
         assert made is not None
         assert made.rule == "x"
     hub.group_properties["unseen"] = {}
     broker.now_ms += 10_000
-    assert learn(broker, unseen) == "", "no rule is for it"
+    assert broker.learn(unseen) == "", "no rule is for it"
 
 
 def test_of_a_group_that_the_hub_does_not_have_it_says_so(broker: BrokerParts, hub: FakeHub, tmp_path: Path) -> None:
     of_hub(broker, hub, tmp_path)
     hub.status = 404
-    assert learn(broker, Person(user=UserName("ml"), groups=("gone",))) == ""
+    assert broker.learn(Person(user=UserName("ml"), groups=("gone",))) == ""
 
 
 def test_what_the_file_names_is_what_the_file_says_whatever_the_hub_says_and_takes_no_place(
@@ -147,14 +136,14 @@ def test_what_the_file_names_is_what_the_file_says_whatever_the_hub_says_and_tak
     hub.status = 500
     for name in names:
         assert not broker.groups.must_ask(eve, ProjectId(name))
-        assert learn(broker, eve, name) == ""
+        assert broker.learn(eve, name) == ""
     assert hub.asked == []
     hub.status, hub.group_properties["course"] = 200, {"kind": "course"}
-    assert learn(broker, eve, "course") == "", "the file's projects are none of the 50 that she may bring"
+    assert broker.learn(eve, "course") == "", "the file's projects are none of the 50 that she may bring"
     broker.submit(eve, "1", names[0], qos="interactive", gpus=1)
     file.write_text('[group_rules.all]\ngroups = ["*"]\nlimit = 1\n')
     asyncio.run(broker.follower.load(broker.shell))
-    unnamed = project(broker, names[0])
+    unnamed = broker.project(names[0])
     assert unnamed is not None
     assert unnamed.rule == "all", "a rule holds for it at once where it is named no more"
 
@@ -167,7 +156,7 @@ def test_who_brings_too_many_groups_is_refused_at_each_try_by_what_the_hub_said_
     hub.group_properties = {name: {"kind": "course"} for name in (*names, "ml")}
     eve = Person(user=UserName("eve"), groups=names)
     for name in names[1:]:
-        assert learn(broker, eve, name) == ""
+        assert broker.learn(eve, name) == ""
     obey, describe = broker.follower.obey, broker.identity.ask_about_group
     is_obeying, is_told, go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
@@ -202,14 +191,14 @@ def test_who_brings_too_many_groups_is_refused_at_each_try_by_what_the_hub_said_
     assert of_ml == ""
     assert "You were the first in 50 groups" in first
     assert second == first
-    assert "You were the first in 50 groups" in learn(broker, eve, names[0])
+    assert "You were the first in 50 groups" in broker.learn(eve, names[0])
 
 
 def test_of_many_properties_those_count_that_a_rule_asks_for(broker: BrokerParts, hub: FakeHub, tmp_path: Path) -> None:
     of_hub(broker, hub, tmp_path)
     hub.group_properties["ml"] = {**{f"a{number}": "x" for number in range(1000)}, "kind": "course"}
-    assert learn(broker, Person(user=UserName("ml"), groups=("ml",))) == ""
-    made = project(broker, "ml")
+    assert broker.learn(Person(user=UserName("ml"), groups=("ml",))) == ""
+    made = broker.project("ml")
     assert made is not None
     assert made.rule == "x"
     written(broker)
@@ -225,7 +214,7 @@ def test_a_new_rule_by_properties_holds_for_groups_whose_cells_wait(
     broker.use_quota_file(file)
     hub.group_properties["ml"] = {"kind": "course", "term": "2026"}
     person = Person(user=UserName("ml"), groups=("ml",))
-    assert learn(broker, person) == ""
+    assert broker.learn(person) == ""
     broker.submit(person, "1", qos="interactive", gpus=2)
     assert not any(isinstance(said, wire.Refusal) for _, said in broker.to_sessions)
     file.write_text('[group_rules.term]\nproperties = ["term=2026"]\nlimit = 1\n')
@@ -235,7 +224,7 @@ def test_a_new_rule_by_properties_holds_for_groups_whose_cells_wait(
     hub.status = 200
     broker.now_ms += 10_000
     asyncio.run(broker.groups.ask_again())
-    made = project(broker, "ml")
+    made = broker.project("ml")
     assert made is not None
     assert made.rule == "term"
     assert isinstance(broker.to_sessions[-1][1], wire.Refusal), "more is asked for than it may have now"

@@ -1,8 +1,7 @@
 """Keys of a pool's parts are changed while cells run: who has the old ones, for how long, and that no cell is lost."""
 
-import contextlib
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,27 +20,6 @@ while not os.path.exists({gate!r}):
     time.sleep(0.02)
 done = 'done'
 """
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Part]]:
-    """Start a broker or an agent, in a folder of this name."""
-    with contextlib.ExitStack() as started:
-
-        def start(part: str, name: str, *options: str) -> Part:
-            one = Part(part, tmp_path / name, *options)
-            started.callback(one.stop)
-            return one
-
-        yield start
-
-
-@pytest.fixture
-def broker(start: Callable[..., Part]) -> Part:
-    """A broker without an agent."""
-    broker = start("broker", "pool")
-    broker.until_said("broker ready")
-    return broker
 
 
 def rotate(broker: Part, name: str, *options: str) -> Path:

@@ -17,27 +17,6 @@ from tests.integration.conftest import Notebook, until
 from tests.integration.nodes import ACCEPTED, AGENT, Part, Peer, add, nodes, picture, pool_file, register, run
 
 
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Part]]:
-    """Start a broker or an agent, in a folder of this name."""
-    with contextlib.ExitStack() as started:
-
-        def start(part: str, name: str, *options: str) -> Part:
-            one = Part(part, tmp_path / name, *options)
-            started.callback(one.stop)
-            return one
-
-        yield start
-
-
-@pytest.fixture
-def broker(start: Callable[..., Part]) -> Part:
-    """A broker without an agent."""
-    broker = start("broker", "pool")
-    broker.until_said("broker ready")
-    return broker
-
-
 def test_a_node_has_one_file_and_runs_cells_until_it_is_removed(
     broker: Part, start: Callable[..., Part], open_notebook: Callable[..., Notebook]
 ) -> None:
