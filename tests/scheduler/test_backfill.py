@@ -2,7 +2,9 @@
 
 import pytest
 
-from tests.scheduler.bench import MINUTE, Bench, evicted, granted, slots
+from bulletin.ids import SlotId
+from gpu_worker.scheduler import events as ev
+from tests.scheduler.bench import MINUTE, SETTINGS, Bench, evicted, granted, slots
 
 
 @pytest.fixture
@@ -186,3 +188,17 @@ def test_the_head_holds_another_node_when_its_own_is_lost(bench: Bench) -> None:
     bench.lose("a")
     assert ask(bench, "eve", walltime_ms=25 * MINUTE) == []
     assert granted(bench.free("bob:1")) == ["cem:1"]
+
+
+def test_a_short_cell_runs_beside_the_head_though_room_is_made_for_as_many_as_may_be(bench: Bench) -> None:
+    bench.join("a", tuple(ev.Slot(SlotId(f"gpu-{number}"), "gpu", "big", 80 * 10**9) for number in range(2)))
+    bench.join("b", slots(SETTINGS.look_ahead))
+    busy(bench, "ann", gpu_type="big")
+    for number in range(SETTINGS.look_ahead):
+        busy(bench, f"hot{number}", gpu_type="model")
+        bench.end(f"hot{number}:1")
+    assert ask(bench, "bob", gpus=2, gpu_type="big") == []
+    gone = [lease for number in range(SETTINGS.look_ahead) for lease in evicted(ask(bench, f"s{number}"))]
+    assert len(gone) == SETTINGS.look_ahead
+    assert ask(bench, "cem") == []
+    assert granted(ask(bench, "dan", walltime_ms=10 * MINUTE)) == ["dan:1"]

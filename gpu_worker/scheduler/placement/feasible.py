@@ -1,9 +1,11 @@
 """Which requests could have a place now: on some node enough is free, leaving or hot that nobody ahead is to have."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+
+import msgspec
 
 from bulletin.ids import AgentId
-from gpu_worker.scheduler.leases.leases import LEAVING
+from gpu_worker.scheduler.leases.leases import LEAVING, Lease
 from gpu_worker.scheduler.leases.life import Phase
 from gpu_worker.scheduler.leases.resources import Wants
 from gpu_worker.scheduler.leases.shapes import Shape
@@ -13,6 +15,14 @@ from gpu_worker.scheduler.placement.room_left import RoomLeft
 from gpu_worker.scheduler.state import State
 
 _SOON = LEAVING | {Phase.HOT}
+
+
+class _NodesLeft(msgspec.Struct):
+    """Where room may be left for a need: of nodes that had some, those that were found to have none are not in it."""
+
+    there: list[AgentId]
+    given_back: int  #: how many of the nodes where cells were reclaimed are in it
+    as_of: int = -1
 
 
 class FeasibleShapes:
@@ -25,8 +35,8 @@ class FeasibleShapes:
         self.kinds = tuple(dict.fromkeys(node.kind for node in state.nodes.values() if not node.is_drained))
         self._claim_count = 0
         self._cache: dict[tuple[int, Wants, int], bool] = {}
-        #: As of when some was left, and where: of nodes that had room, those that were looked at are no more in it.
-        self._left_cache: dict[tuple[int, Wants, int], tuple[int, list[AgentId]]] = {}
+        self._left_cache: dict[tuple[int, Wants, int], _NodesLeft] = {}
+        self._given_back: list[AgentId] = []  #: nodes of running cells that were reclaimed, in that order
         #: By node and need, as of how many changes of the node and claims on it.
         self._beside_cache: dict[tuple[AgentId, int, Wants], tuple[int, bool]] = {}
         self._is_timed = bool(state.planned_drains)
@@ -55,22 +65,26 @@ class FeasibleShapes:
         if not self.has(shape):
             return False
         key = shape.need, shape.wants, shape.walltime_ms if self._is_timed else 0
-        as_of, there = self._left_cache.get(key) or (-1, list(self._agents(shape)))
-        if as_of != self.taken:
-            while there and not self.has_left_on(self._state.nodes[there[-1]], shape):
-                there.pop()
-            self._left_cache[key] = self.taken, there
-        return bool(there)
+        left = self._left_cache.get(key)
+        if left is None:
+            left = self._left_cache[key] = _NodesLeft(list(self._agents(shape)), len(self._given_back))
+        if left.as_of != self.taken:
+            left.as_of = self.taken
+            left.there += dict.fromkeys(self._given_back[left.given_back :])
+            left.given_back = len(self._given_back)
+            while left.there and not self.has_left_on(self._state.nodes[left.there[-1]], shape):
+                left.there.pop()
+        return bool(left.there)
 
     def note_claim(self, agent: AgentId) -> None:
         """Note that somebody is to have a place on a node: it is nobody else's."""
         self._claim_count += 1
         self._left.note_claim(agent)
 
-    def forget(self) -> None:
-        """Look anew: a running cell was reclaimed."""
+    def forget(self, reclaimed: Iterable[Lease]) -> None:
+        """Look anew: there is more room where these running cells are reclaimed, as they are before anybody asks."""
         self._cache.clear()
-        self._left_cache.clear()
+        self._given_back += (lease.agent for lease in reclaimed)
         self.changes += 1
 
     def has_left_on(self, node: Node, shape: Shape) -> bool:

@@ -68,7 +68,7 @@ def decisions(
             capped = make_room_in_limits(state, request, there, claims) if could_run else None
             if capped is not None and not capped.waits_for_node:
                 waiting.forget_no_room()
-                feasible.forget()
+                feasible.forget(lease for lease, _ in capped.reclaimed)
                 if not capped.is_stuck:
                     pool = "" if capped.agent is None else state.pools.of(capped.agent, request.entry.shape)
                     line.take_for_granted(pool, replaces=capped.has_grace)
@@ -128,7 +128,7 @@ def decisions(
                 feasible.note_claim(found.agent)
                 waiting.forget_no_room()
                 if found.reclaimed:
-                    feasible.forget()
+                    feasible.forget(lease for lease, _ in found.reclaimed)
                 line.take_for_granted(state.pools.of(found.agent, shape))
             else:
                 kinds = _kinds_of(state, feasible.kinds, open_to_it)

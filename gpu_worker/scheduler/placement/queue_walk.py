@@ -11,6 +11,7 @@ from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.nodes.node import NodeKind
 from gpu_worker.scheduler.placement.ahead import Ahead
 from gpu_worker.scheduler.placement.feasible import FeasibleShapes
+from gpu_worker.scheduler.placement.places import is_free
 from gpu_worker.scheduler.placement.reclaim_prospects import ReclaimProspects
 from gpu_worker.scheduler.placement.seats import choose_slots
 from gpu_worker.scheduler.queue.closed import Closed
@@ -59,8 +60,14 @@ class QueueWalk:
         self._is_placed, self._pool, self._replaces = True, pool, replaces
 
     def close_to_borrowers(self) -> None:
-        """Have no more running cells given back for who borrows, from now on."""
+        """Have no more room made for who borrows, from now on: they start where something is free."""
         self._closed.close_to_borrowers()
+
+    @property
+    def _makes_room(self) -> bool:
+        """Whether somebody who borrows may have what is hot or leaves."""
+        prospects = self._closed.prospects
+        return prospects is None or prospects.are_for_borrowers
 
     def look_first(self, request: Request) -> None:
         """Look at this request next, and after that again at the one that was looked at last."""
@@ -83,7 +90,7 @@ class QueueWalk:
             self._open = list(self._alike())
         waits, prospects = request.entry.shape, self._closed.prospects
         may_share = prospects is not None and prospects.are_for_shares
-        as_of = feasible.changes, feasible.taken, len(ahead.heads), ahead.blocked.changes
+        as_of = feasible.changes, feasible.taken, len(ahead.heads), ahead.blocked.changes, self._makes_room
         if as_of != self._fits_as_of or self._state.accounts.keeps_hot:  # who is counted may change what is kept
             self._fits_cache, self._narrowed, self._fits_as_of = {}, [], as_of
         if not may_share:
@@ -94,6 +101,7 @@ class QueueWalk:
             self.close_in_project(request)
         in_line, closed = self._state.queue.shapes, self._closed.shapes
         to_takers: list[Shape] = []
+        unfree: list[Shape] = []
         for shapes in self._open:
             one = shapes[0]
             if not waits.takes_in(one) or (self._is_timed and waits.walltime_ms > one.walltime_ms):
@@ -103,15 +111,21 @@ class QueueWalk:
                 to_takers += [shape for shape in shapes if shape in in_line]
                 continue
             for shape in shapes:
-                if shape not in in_line or shape in closed or (is_feasible and self._fits_in(feasible, shape, ahead)):
+                if shape not in in_line or shape in closed:
                     continue
-                if may_share or self._has_takers(shape) or self._may_take(shape, waits, ahead):
+                if is_feasible and self._fits_in(feasible, shape, ahead):
+                    continue
+                if is_feasible and not self._makes_room:
+                    unfree.append(shape)
+                elif may_share or self._has_takers(shape) or self._may_take(shape, waits, ahead):
                     to_takers.append(shape)
                 else:
                     self._closed.close(shape)
             shapes[:] = [shape for shape in shapes if shape in in_line and shape not in closed]
         if to_takers:
             self._closed.close_but_to_takers(to_takers)
+        if unfree:
+            self._closed.close_borrowed_but_to_takers(unfree)
         self._open = [shapes for shapes in self._open if shapes]
 
     def _has_no_share(self, request: Request) -> bool:
@@ -208,7 +222,7 @@ class QueueWalk:
 
     def _fits_in(self, feasible: FeasibleShapes, shape: Shape, ahead: Ahead) -> bool:
         if shape not in self._fits_cache:
-            self._fits_cache[shape] = _fits_in(feasible, shape, ahead)
+            self._fits_cache[shape] = _fits_in(feasible, shape, ahead, makes_room=self._makes_room)
         return self._fits_cache[shape]
 
     def __iter__(self) -> Generator[Request]:
@@ -257,12 +271,18 @@ def _leaves_out(one: Shape, other: Shape) -> bool:
     return one.qos == other.qos and one.walltime_ms <= other.walltime_ms and one.takes_in(other)
 
 
-def _fits_in(feasible: FeasibleShapes, shape: Shape, ahead: Ahead) -> bool:
-    """Whether such a request finds room, hot or free, on a node held for a head, and is over before that starts."""
+def _fits_in(feasible: FeasibleShapes, shape: Shape, ahead: Ahead, *, makes_room: bool) -> bool:
+    """Whether such a request finds room on a node held for a head, hot or free, and is over before that starts.
+
+    What is hot is room where it `makes_room`.
+    """
     for node in (head.held[1] for head in ahead.heads if head.held is not None):
         if not feasible.has_left_on(node, shape):
             continue
-        if ahead.lets_make_room(node, shape) or choose_slots(node, shape, partial(ahead.lets_fill, node, shape)):
+        if makes_room and ahead.lets_make_room(node, shape):
+            return True
+        is_likely = makes_room or is_free(node, shape)
+        if is_likely and choose_slots(node, shape, partial(ahead.lets_fill, node, shape)):
             return True
     return False
 

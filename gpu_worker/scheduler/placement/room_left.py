@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+import msgspec
+
 from bulletin.ids import AgentId
 from gpu_worker.scheduler.leases.resources import Amount, Lane, Wants
 from gpu_worker.scheduler.leases.shapes import Shape
@@ -10,20 +12,28 @@ from gpu_worker.scheduler.placement.room import Claims, missing
 from gpu_worker.scheduler.state import State
 
 
+class _RoomFound(msgspec.Struct):
+    """Where there is room for a need, and as of how many changes of nodes, and claims on them, that is so."""
+
+    there: dict[AgentId, Amount]
+    changes: int
+    claims: int
+
+
 class RoomLeft:
     """Answers for one walk. Whoever adds to what those ahead are to have on a node notes that here."""
 
     def __init__(self, state: State, claims: Claims, slow: Claims) -> None:
         """Take what those ahead are to have, and which of that waits for a grace."""
         self._state, self._claims, self._slow = state, claims, slow
-        self._log: list[AgentId] = []  #: nodes that changed, of which somebody is to have more, in that order
+        self._changed: list[AgentId] = []  #: nodes that changed, in that order
+        self._claimed: list[AgentId] = []  #: those of which somebody is to have more: they have no more room for that
         self._seen = state.room_index.changes  #: how many changes of nodes are in it
-        self._cache: dict[tuple[Lane, int, Wants, bool], dict[AgentId, Amount]] = {}
-        self._until_cache: dict[tuple[Lane, int, Wants, bool], int] = {}  #: how much of the log is in the answer
+        self._cache: dict[tuple[Lane, int, Wants, bool], _RoomFound] = {}
 
     def note_claim(self, agent: AgentId) -> None:
         """Look at a node again: somebody is to have a place there."""
-        self._log.append(agent)
+        self._claimed.append(agent)
 
     def find(self, shape: Shape, *, at_once: bool) -> Mapping[AgentId, Amount]:
         """Find the nodes where such a request lacks nothing, and how much there is beyond, as an amount below 0.
@@ -32,26 +42,30 @@ class RoomLeft:
         """
         self._follow()
         key = shape.lane, shape.need, shape.wants, at_once
-        found = self._cache.get(key)
-        if found is None:
-            found, again = self._cache.setdefault(key, {}), list(self._state.nodes)
+        known = self._cache.get(key)
+        if known is None:
+            known = self._cache[key] = _RoomFound({}, 0, 0)
+            again = dict.fromkeys(self._state.roomy[shape.lane])
         else:
-            again = list(dict.fromkeys(self._log[self._until_cache[key] :]))
-        self._until_cache[key] = len(self._log)
+            again = dict.fromkeys(self._changed[known.changes :])
+            again |= dict.fromkeys(agent for agent in self._claimed[known.claims :] if agent in known.there)
+        known.changes, known.claims = len(self._changed), len(self._claimed)
         for agent in again:
             node = self._state.nodes[agent]
-            found.pop(agent, None)
-            if not node.is_drained and self._is_likely(node, shape):
+            known.there.pop(agent, None)
+            if not node.is_drained and self._is_likely(node, shape, at_once=at_once):
                 slow = self._slow.get(agent, ())
                 lacks = missing(self._state, node, shape, self._claims, at_once=at_once, slow=slow)
                 if lacks.is_nothing:
-                    found[agent] = lacks
-        return found
+                    known.there[agent] = lacks
+        return known.there
 
-    def _is_likely(self, node: Node, shape: Shape) -> bool:
+    def _is_likely(self, node: Node, shape: Shape, *, at_once: bool) -> bool:
         """Whether enough slots are free or leave, by their numbers alone: by those most nodes are out of question."""
         counts, serving = node.lanes[shape.lane], len(node.serving(shape.lane, shape.wants.kind))
         left = counts.free + counts.leaving
+        if at_once and left - counts.reclaiming < shape.need:
+            return False
         if serving < counts.capacity:  # others may claim slots that do not serve it
             return min(left, serving) >= shape.need
         return left - sum(one.need for one in self._claims.get(node.agent, ()) if one.lane == shape.lane) >= shape.need
@@ -65,4 +79,4 @@ class RoomLeft:
             if changed is None:
                 self._cache.clear()
             else:
-                self._log += changed
+                self._changed += changed

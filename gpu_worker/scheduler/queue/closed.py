@@ -44,6 +44,7 @@ class Closed:
         self.shapes = {shape for shape in shapes if shape.lane != lane}
         self._hopeless: set[Shape] = set()  #: looked at only where somebody may have to leave for them
         self._taken: set[Shape] = set()  #: the same, of those that a guarantee covers
+        self._unfree: set[Shape] = set()  #: the same, of those that borrow
         #: Whether there may be room for somebody. Then a covered request that finds none keeps its project's turn
         #: until it is looked at, so that what is behind it comes no earlier before those of other projects.
         self.has_room_left = True
@@ -68,6 +69,10 @@ class Closed:
         """Look at covered requests of these shapes only where somebody may have to leave for them."""
         self._close(self._taken, shapes)
 
+    def close_borrowed_but_to_takers(self, shapes: Iterable[Shape]) -> None:
+        """Look at requests of these shapes that no guarantee covers only where somebody may have to leave for them."""
+        self._close(self._unfree, shapes)
+
     def close_to_borrowers(self) -> None:
         """Look at requests that no guarantee covers only where there is room, or something may be full."""
         if self.prospects is not None and self.prospects.are_for_borrowers:
@@ -83,6 +88,7 @@ class Closed:
         """Look at all requests again but those whose shape is closed."""
         self._hopeless.clear()
         self._taken.clear()
+        self._unfree.clear()
         self.are_all_hopeless = False
         self.known = {name: one for name, one in self.known.items() if not one.skips_hopeless}
 
@@ -93,6 +99,10 @@ class Closed:
     def is_hopeless_where_covered(self, shape: Shape) -> bool:
         """Whether that is so, or at least for covered requests of the shape."""
         return self.is_hopeless(shape) or shape in self._taken
+
+    def is_hopeless_where_borrowed(self, shape: Shape) -> bool:
+        """Whether that is so, or at least for requests of the shape that no guarantee covers."""
+        return self.is_hopeless(shape) or shape in self._unfree
 
     def close_in(self, project: ProjectId, shape: Shape) -> None:
         """Look at no more requests of a shape in a project."""

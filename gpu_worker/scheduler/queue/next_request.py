@@ -87,7 +87,7 @@ class NextRequest:
         shape = found.entry.shape
         account = self._accounts.by_id[found.project]
         if not found.is_covered_above:
-            return not closed.is_hopeless(shape) or (
+            return not closed.is_hopeless_where_borrowed(shape) or (
                 at is account
                 and self._takers.may_take(account, basis, closed.prospects)
                 and self._may_have_room(account, found.entry, closed)
@@ -186,6 +186,7 @@ class NextRequest:
                 return NextInTree(account.project.id, entry, is_own, is_covered_above=True), skips
             else:
                 uncovered.add(key)
+                is_hopeless = closed.is_hopeless_where_borrowed(shape)
                 if is_hopeless and not self._may_have_room(account, entry, closed):
                     skips = True
                     continue

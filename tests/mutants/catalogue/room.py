@@ -229,6 +229,14 @@ ROOM = (
         "what follows soon is within the half second that all times have beyond themselves",
     ),
     (
+        "no-gap-once-room-is-made-for-many",
+        "placement/queue_walk.py",
+        "_fits_in",
+        "makes_room or is_free(node, shape)",
+        "makes_room",
+        "who is over in time runs beside the head, for however many room is made",
+    ),
+    (
         "nothing-follows-what-has-come-free",
         "machine.py",
         "Scheduler._decide_goals",
