@@ -17,10 +17,16 @@ def hot(second: float, session: str, **more: object) -> hi.At:
 
 
 def gone(
-    *happenings: hi.At, gpus: int = 1, number: int = 1, size: int = 2, text: str = LAB, **more: object
+    *happenings: hi.At,
+    gpus: int = 1,
+    number: int = 1,
+    size: int = 2,
+    text: str = LAB,
+    ask_again_ms: int = 1000,
+    **more: object,
 ) -> list[str]:
     """Play: the lab asks at 600 s for so many GPUs; who is asked to leave?"""
     lab = at(600, notebook("lab", "lab", LONG, gpus=gpus, **more))
-    seen = look(quotas(text), nodes(number, size), *happenings, lab, last=700)
+    seen = look(quotas(text), nodes(number, size), *happenings, lab, last=700, ask_again_ms=ask_again_ms)
     assert seen.wait("lab") <= 32
     return sorted(one for one in seen.opened if seen.asked_to_leave(one))

@@ -20,6 +20,8 @@ NINE_MS = 1_760_000_400_000  # Thursday, 2025-10-09 09:00 UTC
 
 
 LONG_S = 11 * HOUR_S
+#: How long kernels take to ask again that hear their agent all the time: longer than any history.
+NEVER_MS = 10**12
 
 POOL = '[node_pools.h100]\ngpu = "H100"\n'
 

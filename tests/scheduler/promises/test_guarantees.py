@@ -7,7 +7,7 @@ from gpu_worker.scheduler.policy.projects import Project, SchedulerSettings
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.crowds import SOON_S, crowd, keeps_all, promised
 from tests.scheduler.promises.seen import HOUR_S, MINUTE_S, at, nodes, notebook, see
-from tests.scheduler.promises.stories import BATCH_S, LONG, ask, left, look, quotas, waits
+from tests.scheduler.promises.stories import BATCH_S, LONG, NEVER_MS, ask, left, look, quotas, waits
 
 
 def test_a_cell_that_straddles_its_guarantee_is_taken_back() -> None:
@@ -205,7 +205,7 @@ def test_cells_of_a_node_that_comes_back_began_before_those_that_began_later_els
         at(100, hi.GoesSilent(AgentId("n0"))),
         at(105, hi.Returns(AgentId("n0"))),
         ask(200, 1, "owner", 600),
-        last=HOUR_S,
+        last=HOUR_S, ask_again_ms=NEVER_MS,  # its notebook has heard it all the time
     )  # fmt: skip
     assert waits(seen, "owner")[-1] <= SOON_S
     assert (left(seen, "first"), left(seen, "second")) == (0, 1)

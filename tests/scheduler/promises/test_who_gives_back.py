@@ -4,6 +4,7 @@ from bulletin.ids import AgentId
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.giving_back import LAB, borrows, gone, hot
 from tests.scheduler.promises.seen import at
+from tests.scheduler.promises.stories import NEVER_MS
 
 
 def test_the_cell_goes_that_loses_least() -> None:
@@ -51,4 +52,4 @@ def test_a_session_that_keeps_its_gpu_from_borrowers_goes_after_others() -> None
 def test_a_cell_is_as_old_as_it_is_also_when_its_agent_has_come_back() -> None:
     agent = AgentId("n0")
     happenings = borrows(1, "cell"), at(570, hi.GoesSilent(agent)), at(580, hi.Returns(agent))
-    assert gone(*happenings, size=1) == ["cell"]
+    assert gone(*happenings, size=1, ask_again_ms=NEVER_MS) == ["cell"], "its notebook has heard it all the time"
