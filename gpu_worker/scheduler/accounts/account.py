@@ -66,6 +66,7 @@ class Commitment(NamedTuple):
     charged: int  #: thousandths of a GPU, at its price
     walltime_ms: int
     end_ms: int | None  #: of a cell that runs; None where none has begun
+    is_leaving: bool  #: its agent was asked to free the slots: a cell that was faster may begin yet
 
     def left(self, now_ms: int) -> int:
         """Compute what the lease may spend from now on: thousandths of a GPU times milliseconds."""
@@ -221,20 +222,28 @@ class Account(UsageTotals, kw_only=True):
         self.count(now_ms)
         return max(0, (self.project.budget.gpu_ms + self.granted_ms) * GPU_MILLI - self.spent)
 
-    def spendable(self, now_ms: int, *, without_hot: bool = False) -> int | None:
+    def spendable(self, now_ms: int, *, without_hot: bool = False, without_leaving: bool = False) -> int | None:
         """Compute what of the budget is neither spent nor promised to leases: below 0 where that is more than there is.
 
-        None is no limit. `without_hot` is what it would be without its hot leases, which may be evicted.
+        None is no limit. `without_hot` is what it would be without its hot leases, which may be evicted;
+        `without_leaving` what it will be without those that were.
         """
         if self.project.budget is None:
             return None
         self.count(now_ms)
-        leases = (one.left(now_ms) for name, one in self.commitments.items() if not (without_hot and name in self.hot))
+        leases = (
+            one.left(now_ms)
+            for name, one in self.commitments.items()
+            if not (without_hot and name in self.hot) and not (without_leaving and one.is_leaving)
+        )
         return (self.project.budget.gpu_ms + self.granted_ms) * GPU_MILLI - self.spent - sum(leases)
 
     def over_budget(self, now_ms: int) -> Iterator[LeaseId]:
-        """List hot leases, least recently used first, for whose next cells the budget does not reach."""
-        lacks = -(self.spendable(now_ms) or 0) if self.hot else 0
+        """List hot leases, least recently used first, for whose next cells the budget does not reach.
+
+        What leaves already has made room for others.
+        """
+        lacks = -(self.spendable(now_ms, without_leaving=True) or 0) if self.hot else 0
         for lease in self.hot:
             if lacks > 0 and lease in self.commitments:
                 lacks -= self.commitments[lease].left(now_ms)

@@ -50,7 +50,8 @@ def _commit(accounts: Accounts, lease: Lease, sign: Literal[1, -1]) -> None:
     end_ms = lease.since_ms + lease.cell_walltime_ms if lease.phase in {Phase.BUSY, Phase.RECLAIMING} else None
     for at in accounts.of(lease.project).path:
         if at.project.budget is not None and sign > 0 and lease.phase is not Phase.ENDING:
-            at.commitments[lease.id] = Commitment(lease.charged, lease.walltime_ms, end_ms)
+            is_leaving = lease.phase is Phase.EVICTING
+            at.commitments[lease.id] = Commitment(lease.charged, lease.walltime_ms, end_ms, is_leaving)
         else:
             at.commitments.pop(lease.id, None)
 

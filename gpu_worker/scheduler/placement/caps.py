@@ -53,10 +53,10 @@ def make_room_in_limits(state: State, request: Request, ahead: Ahead, claims: Cl
         if isinstance(holder, Account) and over > 0:
             full.append(Full(frozenset(state.coverage.uses_in(holder)), over))
     for at in account.path if shape.cost else ():
-        spendable = at.spendable(accounts.now_ms)
-        lacks = 0 if spendable is None else shape.charged * request.walltime_ms - spendable
-        if lacks > 0:
+        now, then = (at.spendable(accounts.now_ms, without_leaving=one) for one in (False, True))
+        if now is not None and then is not None and shape.charged * request.walltime_ms > now:
             is_capped = True
+            lacks = shape.charged * request.walltime_ms - then
             victims.update(dict.fromkeys(_room_in_budget(at, lacks, victims)))
     if shape.cost and qos.must_be_in_quota:
         hot_ones = _in_the_way_of_quota(state, account, shape)

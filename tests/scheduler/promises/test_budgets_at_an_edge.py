@@ -87,6 +87,19 @@ def test_a_hot_session_leaves_where_it_stands_in_a_budgets_way() -> None:
     assert day.wait("y") <= 2 + SOON_S
 
 
+@pytest.mark.parametrize("asks", [False, True], ids=["nobody asks", "for somebody who asks"])
+def test_of_two_hot_sessions_one_leaves_where_a_budget_needs_no_more(asks: bool) -> None:
+    """Nobody goes whose GPU is not needed (2), also while whoever goes takes a while."""
+    others = [opens(150, "y", "a", 100, time=1500)] if asks else [opens(10, "x", "a", 1000, time=1200)]
+    day = play(
+        '[projects.a]\nbudget="1 GPU-hours per day"\n', node("n", 6), *others,
+        opens(10, "first", "a", 100, time=1200), opens(12, "second", "a", 100, time=1200),
+        opens(100, "guest", "b", *[1] * 60, think=1), last=600, delays=hi.Delays(evict_ms=60_000),
+    )  # fmt: skip
+    assert day.evicted("first")
+    assert day.evicted("second") == []
+
+
 @pytest.mark.parametrize(
     ("run", "think", "walltime", "notebooks"),
     [(50, 40, 900, 2), (200, 1, 1800, 4), (700, 1, 900, 2), (700, 400, 1800, 4)],
