@@ -18,8 +18,8 @@ from bulletin.wire.frames import Blob
 from bulletin.wire.messages import ChangeFolder, FileVersion, FolderReply, StoreFile
 from gpu_worker.executor.file_signatures import Signature, signature_at
 from gpu_worker.executor.folder_mirror import FolderMirror
-from gpu_worker.executor.folder_requests import PART_BYTES, Job
-from gpu_worker.executor.folder_transfers import PATIENCE_S, FolderTransfers
+from gpu_worker.executor.folder_requests import PART_BYTES, PATIENCE_S, Job
+from gpu_worker.executor.folder_transfers import FolderTransfers
 
 #: So many files are on their way to the notebook at once.
 _AT_ONCE = 8
