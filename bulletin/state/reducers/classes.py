@@ -168,7 +168,7 @@ def find_class(transaction: LoadTransaction, uid: str) -> type | None:
 def note_class(transaction: LoadTransaction, uid: str, cls: type, qualname: str) -> None:
     """Note the id of a class that was made, and give it its full name."""
     if cls.__qualname__ != qualname:
-        _setter(cls).__setattr__(cls, "__qualname__", qualname)
+        setter(cls).__setattr__(cls, "__qualname__", qualname)
     definition_ids.track(uid, cls)
     transaction.made(cls)
 
@@ -216,11 +216,12 @@ def quiet(bases: tuple[type, ...]) -> Iterator[None]:
         yield
         return
     hook = vars(owner)["__init_subclass__"]
-    type.__setattr__(owner, "__init_subclass__", classmethod(lambda _, **__: None))
+    own = setter(owner)
+    own.__setattr__(owner, "__init_subclass__", classmethod(lambda _, **__: None))
     try:
         yield
     finally:
-        type.__setattr__(owner, "__init_subclass__", hook)
+        own.__setattr__(owner, "__init_subclass__", hook)
 
 
 def fill_class(
@@ -252,7 +253,7 @@ def _set_registered(cls: Any, registered: list[type]) -> None:
 
 def _set_attributes(cls: type, new: Mapping[str, Any]) -> None:
     before = attributes(cls)
-    own = type(cls) if foreign.is_made_of_fields(cls) else _setter(cls)
+    own = type(cls) if foreign.is_made_of_fields(cls) else setter(cls)
     for name in before.keys() - new.keys():
         own.__delattr__(cls, name)
     laid_out = foreign.lay_out(cls, new)
@@ -265,7 +266,7 @@ def _set_attributes(cls: type, new: Mapping[str, Any]) -> None:
         _put_in_order(cls, new)
 
 
-def _setter(cls: type) -> Any:
+def setter(cls: type) -> Any:
     """Find who sets attributes of a class without asking code in Python: `type`, or a metaclass in C (pybind11's)."""
     metaclass: Any = type(cls)
     return next(
