@@ -144,6 +144,16 @@ def test_instances_of_its_own_class_get_their_states_once_each_whatever_their_or
     assert library.gpu("[(q.n, q.times) for q in (Q.first, Q.second)]").extra["result"] == [(1, 1), (2, 1)]
 
 
+def test_what_copies_items_that_have_not_come_yet_is_not_made_without_them(library: Notebook) -> None:
+    library.local(
+        "class Lake(leads_back.Model):\n    a = leads_back.Field()\nLake.a.peers = leads_back.Frozen({Lake.a: 'a'})"
+    )
+    with pytest.raises(RuntimeError, match=r"CannotSend.*no attribute 'owner'"):
+        library.gpu("Lake.a.peers")
+    library.local("del Lake.a.peers")
+    assert library.gpu("Lake.of_field[Lake.a]").extra["result"] == "a"
+
+
 def test_a_class_that_is_read_twice_is_there_once(library: Notebook) -> None:
     library.local("class Boat(leads_back.Model):\n    mast = leads_back.Field()")
     there = "[kind is Boat for kind in leads_back.Model.__subclasses__() if kind.__name__ == 'Boat']"
