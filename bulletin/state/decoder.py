@@ -179,10 +179,12 @@ class Decoder:
                 args = pop()
                 made_by = stack[-1]
                 old = self._existing_at(at)
+                if op == REDUCE and data[at] == POP:  # what it returns is not wanted: it gives an object its state
+                    filling.do(made_by, *args)
+                    continue
+                filling.require_whole(*args)
                 if op == NEWOBJ:
                     stack[-1] = self._new(made_by, args, {}, old)
-                elif data[at] == POP:  # what it returns is not wanted: it gives an object its state
-                    filling.do(made_by, *args)
                 else:
                     stack[-1] = made_by(*args) if old is None else self._remake(made_by, args, old)
             elif op == NONE:
@@ -238,6 +240,7 @@ class Decoder:
             elif op == NEWOBJ_EX:
                 options = pop()
                 args = pop()
+                filling.require_whole(*args, *options.values())
                 stack[-1] = self._new(stack[-1], args, options, self._existing_at(at))
             elif op == FRAME:
                 at += 8

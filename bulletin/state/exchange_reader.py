@@ -17,7 +17,7 @@ from .exchange import Damaged, Exchange, PickleStream, RegionContent
 from .handles import Handle
 from .inplace import fill_dict, fill_list
 from .leaves import Leaves, load
-from .load_transaction import LoadTransaction
+from .load_transaction import LoadTransaction, NotHere, Unpicklable
 from .meanwhile import Aside
 from .memory import Region, attempt
 from .object_paths import Stayed, kind_of
@@ -174,17 +174,20 @@ class ExchangeReader:
         return value
 
     def _read_new(self, stream: PickleStream) -> tuple[Any, list[object]]:
-        """Read what is all new, fast; what fails so is read once more by the decoder, which can put steps off."""
+        """Read what is all new, fast; what fails so is read once more by the decoder, which can put steps off.
+
+        That does not help where something is not here.
+        """
         mark, made = self.transaction.mark(), len(self.transaction.alive)
         try:
             return Reader(stream.data, self.namespace, self.transaction).read()
-        except (MemoryError, Damaged):
+        except (MemoryError, Damaged, ImportError, NotHere, Unpicklable):
             raise
         except Exception:
             if self.transaction.undo(mark):
                 raise
-            self.transaction.forget_made(made)
-            return self._decode(stream, [])
+        self.transaction.forget_made(made)
+        return self._decode(stream, [])  # behind the `except`, which keeps alive what was half made
 
     def _decode(self, stream: PickleStream, oids: list[int]) -> tuple[Any, list[object]]:
         existing = list(map(self.table.objects.get, oids))

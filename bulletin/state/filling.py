@@ -25,7 +25,7 @@ class Filling:
 
     def __init__(self) -> None:
         self._late: list[_Step] = []
-        self._targets: set[int] = set()
+        self._targets: dict[int, Exception] = {}  # by id, with what its first step has failed with
 
     def do(self, act: Callable[..., object], target: Any, *args: Any) -> None:
         """Do a step, or note it for `finish` if it fails, or if one of the same target waits: items keep their order.
@@ -41,7 +41,24 @@ class Filling:
             raise
         except Exception as problem:  # noqa: BLE001  of a class's own code; what fails again is raised in the end
             self._late.append(_Step(problem, act, target, args))
-            self._targets.add(id(target))
+            self._targets[id(target)] = problem
+
+    def is_late(self, value: object) -> bool:
+        """Tell whether a step of this object waits, so that a copy would miss something. Nobody copies classes."""
+        return id(value) in self._targets and not issubclass(type(value), type)
+
+    def require_whole(self, *args: Any) -> None:
+        """Raise what a step has failed with that waits for one of these, or for a part of a container among them.
+
+        Whoever is called with it may copy what is in it, and would miss the rest without a word.
+        """
+        if not self._targets:
+            return
+        for value in args:
+            parts = (*value, *value.values()) if type(value) is dict else value if type(value) in (tuple, list) else ()
+            late = next(filter(self.is_late, (value, *parts)), None)
+            if late is not None:
+                raise self._targets[id(late)]
 
     def finish(self) -> None:
         """Do what is left, as often as some of it succeeds. Raises what the first step fails with that never does."""

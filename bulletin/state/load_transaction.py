@@ -63,6 +63,9 @@ class LoadTransaction:
         self.existing: Any = None  # what this side has in place of the object that is being made
         self.old: set[int] = set()  # ids of definitions and cells that were here before
         self.fresh: set[int] = set()  # ids of definitions that this transaction made
+        #: By the id of a class that is made: by id, instances that get their state when it is complete, and that.
+        self.waiting: dict[int, dict[int, tuple[Any, Any]]] = {}
+        self.blank: dict[int, Callable[[], None]] = {}  # by the id of such a class, to make it as it was at first
         self.alive: list[object] = []  # weakly referenced values, and whatever must outlive the loading
         self.replaced: list[tuple[object, object]] = []  # old objects that could not take their new state, and what did
         self._changes: list[tuple[Callable[[], None], Callable[[], None]]] = []
@@ -96,9 +99,14 @@ class LoadTransaction:
         self.alive.append(definition)
 
     def forget_made(self, count: int) -> None:
-        """Forget the new definitions behind the first `count` values kept: they are half made, and are made anew."""
+        """Forget the new definitions behind the first `count` values kept: they are half made, and are made anew.
+
+        Most classes stay, as their bases know them; what they got is taken from them, and they are filled again.
+        """
         for definition in self.alive[count:]:
-            if id(definition) in self.fresh:
+            if id(definition) in self.blank:
+                self.blank[id(definition)]()
+            elif id(definition) in self.fresh:
                 self.fresh.discard(id(definition))
                 definition_ids.untrack(definition)
 

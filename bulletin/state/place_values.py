@@ -12,6 +12,7 @@ from .atoms import ATOMS
 from .inplace import attributes_of
 from .library_places import LibraryPlace, owner_of
 from .load_transaction import LoadTransaction
+from .reducers.classes import setter
 from .reducers.named import import_module
 
 #: Stands for nothing at all.
@@ -81,6 +82,6 @@ def _set_item(held: Any, key: Any, value: Any) -> None:
 def _set_attribute(cls: type, name: str, value: Any) -> None:
     if value is ABSENT:
         if name in vars(cls):
-            type.__delattr__(cls, name)
+            setter(cls).__delattr__(cls, name)
     else:
-        type.__setattr__(cls, name, value)
+        setter(cls).__setattr__(cls, name, value)

@@ -181,7 +181,7 @@ class Registrations:
                 self._note(holder.place_of(key), value)
             elif holder.atoms is not None and (is_atom(value) or (holder.is_public and _is_options(value))):
                 holder.atoms[key] = value
-                if not is_first and key[0] != "_":
+                if not is_first and key[:1] != "_":
                     self._note(holder.place_of(key), value)
             elif not is_first:
                 self._places.add(holder.module, holder.owner, key, value, holder.module.partition(".")[0])
@@ -223,14 +223,16 @@ class Registrations:
     def _compare_atoms(self, holder: LibraryDict, atoms: dict[str, Any]) -> None:
         """Note which plain values of a module, or of what was configured, are others than before."""
         held = holder.held
-        changed = [name for name, before in atoms.items() if held.get(name) is not before]
+        changed = [name for name, before in atoms.items() if held.get(name, ABSENT) is not before]
         for name in changed:
-            before, atoms[name] = atoms[name], held.get(name)
+            before, atoms[name] = atoms[name], held.get(name, ABSENT)
             now = atoms[name]
             # What has a private name says how far a library has come; only its modules' variables, but for flags, and
             # options that were set anew, are what somebody has asked for.
-            is_meant = name[0] != "_" or type(now) is dict or (type(now) is not bool and not holder.is_public)
-            if type(now) is type(before) and is_meant and (is_atom(now) or _is_options(now)) and now != before:
+            is_meant = name[:1] != "_" or type(now) is dict or (type(now) is not bool and not holder.is_public)
+            # An option may be one of several types, as None until somebody sets it; a variable has its own.
+            is_other = now != before if type(now) is type(before) else bool(holder.attribute)
+            if is_other and is_meant and (is_atom(now) or _is_options(now)):
                 self._note(holder.place_of(name), now)
 
         for name, before_text in list(holder.groups.items()):

@@ -26,7 +26,7 @@ _ROOM_BYTES = 2**15
 
 
 class AgentLink:
-    """One thread receives, another one sends."""
+    """One thread receives; any may send, one at a time: whoever sends sees to that."""
 
     def __init__(self, descriptor: int) -> None:
         """Take over the descriptor."""

@@ -80,7 +80,7 @@ class FolderMirror:
         self.listing_digest = ""
         #: What cells left that could not be brought to the notebook, as it was then; it stays here as it is.
         self.failed: dict[str, Signature] = {}
-        #: What cells left, under names that the notebook is not told.
+        #: What cells left where the notebook is not told of it: by its name, or by the folder that it is in.
         self.left: dict[str, Signature] = {}
         #: Those that could not be brought whose name the notebook has for something else.
         self._taken: set[str] = set()
@@ -270,13 +270,14 @@ class FolderMirror:
         here: set[str] = set()
         left: dict[str, Signature] = {}
         self._unread = [f"{path}/" for path, problem in self.folders.items() if problem]
+        refused = tuple(self._unread)
         for path, entry, facts, does_follow in walk(
-            self.here, is_entered=lambda path: not self.folders.get(path), unread=self._unread
+            self.here, is_followed=lambda path: not self.folders.get(path), unread=self._unread
         ):
             signature = signature_of(facts)
             if not does_follow:  # it may be what the notebook has under another name
                 left[path] = signature
-                if path not in self.left and not is_text(entry.name):
+                if path not in self.left and not is_text(entry.name) and not path.startswith(refused):
                     found.unnamed.append(path)
                 continue
             if self.failed.get(path) == signature:

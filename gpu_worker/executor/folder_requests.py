@@ -25,6 +25,9 @@ from bulletin.wire.messages import (
 #: What one request carries, and how many of them are under way at once: both sides hold so much in memory.
 PART_BYTES = 2**20
 _WINDOW = 8
+#: So long nobody may answer before a cell is not begun, goes on without what it opens or imports, or its files stay
+#: here. Links are cut for a minute, and it takes a moment until both ends know that they are mended.
+PATIENCE_S = 120.0
 #: The notebook, or the way to it, may be gone for a while: what was lost on the way is said again.
 _AGAIN_S = 5.0
 _NO_ANSWER = "the notebook did not answer"

@@ -18,8 +18,9 @@ from bulletin.wire.frames import Blob
 from bulletin.wire.messages import ChangeFolder, FileVersion, FolderReply, StoreFile
 from gpu_worker.executor.file_signatures import Signature, signature_at
 from gpu_worker.executor.folder_mirror import FolderMirror
-from gpu_worker.executor.folder_requests import PART_BYTES, Job
-from gpu_worker.executor.folder_transfers import PATIENCE_S, FolderTransfers
+from gpu_worker.executor.folder_requests import PART_BYTES, PATIENCE_S, Job
+from gpu_worker.executor.folder_transfers import FolderTransfers
+from gpu_worker.executor.folder_walk import COMPILED
 
 #: So many files are on their way to the notebook at once.
 _AT_ONCE = 8
@@ -43,8 +44,8 @@ class FolderReturn:
         changes, mirror = self._changes, self._mirror
         for path in changes.unnamed:
             self._transfers.note(
-                f"{show_name(path)} was not brought to the notebook's folder: its name has control characters, or "
-                "bytes that are no UTF-8. Give it another one in a cell."
+                f"{show_name(path)} was not brought to the notebook's folder: its name has control characters, ends "
+                "of lines, or bytes that are no UTF-8. Give it another one in a cell."
             )
         self._bring_moved()
         late = {path for path in (*changes.folders, *changes.links, *changes.files) if self._is_in_the_way(path)}
@@ -76,7 +77,11 @@ class FolderReturn:
         """Have the content of files that cells moved without having opened them; one that has none stays here."""
         by_inode = {file.inode: (path, file) for path, file in self._mirror.files.items()}
         moved = {path: by_inode[now.inode] for path, now in self._waiting.items() if now.inode in by_inode}
-        self._transfers.fetch(self._mirror, [old for old, file in moved.values() if file.descriptor >= 0])
+        left = {path: by_inode[now.inode] for path, now in self._mirror.left.items() if now.inode in by_inode}
+        found = (*moved.values(), *left.values())
+        self._transfers.fetch(self._mirror, [old for old, file in found if file.descriptor >= 0])
+        for path in left:
+            self._mirror.left[path] = signature_at(self._mirror.path(path)) or self._mirror.left[path]
         for path, (_, file) in moved.items():
             now = signature_at(self._mirror.path(path))
             if now is not None:
@@ -180,7 +185,8 @@ class FolderReturn:
     def _is_lost(self, path: str, failed: dict[int, str], *, is_unchanged: bool = False) -> bool:
         """Tell whether what the notebook has under this name was moved here, and could not be brought.
 
-        An inode may be given to another file: where that must not hold something up, only what `is_unchanged` counts.
+        An inode may be given to another file: where that must not hold something up, only what `is_unchanged` counts;
+        so it is with what Python compiles, of which there is much.
         """
         if path in self._copies:
             return self._copies[path].version is None
@@ -189,7 +195,8 @@ class FolderReturn:
         if before is None or other == path:
             return False
         now = self._mirror.failed[other] if other in self._mirror.failed else self._mirror.left[other]
-        return not is_unchanged or _are_alike(now, before)
+        is_compiled = COMPILED in other.split("/") and before.size >= 0  # else it is held here, and so is its inode
+        return not (is_unchanged or is_compiled) or _are_alike(now, before)
 
     def _hold_back(self, path: str, kept: str) -> None:
         """Leave here what would take the place of the only copy of something."""

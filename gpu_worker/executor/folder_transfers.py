@@ -10,11 +10,8 @@ from bulletin.errors import MalformedMessage
 from bulletin.wire.frames import UNREADABLE, Blob
 from bulletin.wire.messages import FetchFile, FileVersion, FolderEntry, FolderReply, ListFolder
 from gpu_worker.executor.folder_mirror import FolderMirror, MirroredFile
-from gpu_worker.executor.folder_requests import PART_BYTES, FolderRequests, FolderUnreachable, Job
+from gpu_worker.executor.folder_requests import PART_BYTES, PATIENCE_S, FolderRequests, FolderUnreachable, Job
 
-#: So long nobody may answer before a cell is not begun, or goes on without what it opens, or its files stay here. Links
-#: are cut for a minute, and it takes a moment until both ends know that they are mended.
-PATIENCE_S = 120.0
 #: A file that is changed while it is read is read so often from its beginning.
 _TRIES = 3
 #: Small files beside one that is opened come with it: most often they are opened next.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from bulletin.file_names import is_text
 
 #: Made by Python beside what it imports; and ours.
-_LEFT_OUT = frozenset({"__pycache__"})
+COMPILED = "__pycache__"
 _OWN_PREFIX = ".bulletin-"
 
 
@@ -19,14 +19,14 @@ class WalkedEntry(NamedTuple):
     path: str
     entry: os.DirEntry[str]
     facts: os.stat_result
-    #: Whether its name, and those of the folders that it is in, are such as the notebook is told.
+    #: Whether the notebook is told of it: by its name, and by the folders that it is in.
     does_follow: bool
 
 
-def walk(here: Path, *, is_entered: Callable[[str], bool], unread: list[str]) -> Iterator[WalkedEntry]:
+def walk(here: Path, *, is_followed: Callable[[str], bool], unread: list[str]) -> Iterator[WalkedEntry]:
     """Walk through files, links and folders, folders before what is in them.
 
-    Folders that cannot be read are noted in `unread`. What is in one is yielded where `is_entered` says so of its path.
+    Folders that cannot be read are noted in `unread`. What is in one follows where `is_followed` says so of its path.
     """
     waiting = [("", here, True)]
     while waiting:  # a cell makes folders in folders deeper than Python's own calls go
@@ -39,7 +39,7 @@ def walk(here: Path, *, is_entered: Callable[[str], bool], unread: list[str]) ->
             continue
         for entry in entries:
             name = f"{path}{entry.name}"
-            is_left_out = entry.name in _LEFT_OUT or entry.name.startswith(_OWN_PREFIX) or not is_text(entry.name)
+            is_left_out = entry.name == COMPILED or entry.name.startswith(_OWN_PREFIX) or not is_text(entry.name)
             try:
                 facts = entry.stat(follow_symlinks=False)
             except FileNotFoundError:
@@ -48,5 +48,5 @@ def walk(here: Path, *, is_entered: Callable[[str], bool], unread: list[str]) ->
             is_folder = stat.S_ISDIR(facts.st_mode)
             if is_folder or stat.S_ISREG(facts.st_mode) or stat.S_ISLNK(facts.st_mode):
                 yield WalkedEntry(name, entry, facts, does_follow)
-            if is_folder and is_entered(name):
-                waiting.append((f"{name}/", Path(entry.path), does_follow))
+            if is_folder:
+                waiting.append((f"{name}/", Path(entry.path), does_follow and is_followed(name)))

@@ -13,10 +13,8 @@ from bulletin.libraries import platform
 from bulletin.units import show_size
 from bulletin.wire.frames import UNREADABLE, Blob
 from bulletin.wire.messages import FetchLibrary, FindLibrary, FolderReply, Library, LibraryFile
-from gpu_worker.executor.folder_requests import PART_BYTES, FolderRequests, FolderUnreachable, Job
+from gpu_worker.executor.folder_requests import PART_BYTES, PATIENCE_S, FolderRequests, FolderUnreachable, Job
 
-#: So long nobody may answer before a cell runs without what it needs.
-_PATIENCE_S = 60.0
 #: What all libraries of one session have at most on the node.
 _MOST_BYTES = 1_000_000_000
 #: So many libraries at most come with one that is asked for.
@@ -106,7 +104,7 @@ class LibraryFetches:
         def make(number: int) -> tuple[FindLibrary, Sequence[Blob]]:
             return msgspec.structs.replace(question, number=number), ()
 
-        self._requests.run([Job(make, take)], _PATIENCE_S)
+        self._requests.run([Job(make, take)], PATIENCE_S)
         return found
 
     def _fetch_all(self, libraries: Sequence[Library]) -> int:
@@ -118,7 +116,7 @@ class LibraryFetches:
                 begun[library.name] = (
                     self._place / str(self._begun) / "site-packages"
                 )  # as where what is installed lies
-                self._requests.run(_parts(library, begun[library.name]), _PATIENCE_S)
+                self._requests.run(_parts(library, begun[library.name]), PATIENCE_S)
         except BaseException:
             for folder in begun.values():
                 shutil.rmtree(folder, ignore_errors=True)

@@ -97,9 +97,9 @@ class Relay:
         Not for signal handlers, nor for code that an interrupt may cut off.
         """
         frames = pack(message, blobs)
-        if not self._items and self._link.can_take(sum(map(_size, frames))) and self._writing.acquire(blocking=False):
+        if self._writing.acquire(blocking=False):  # first: else the sender's thread may take the room that was seen
             try:
-                if not self._items:
+                if not self._items and self._link.can_take(sum(map(_size, frames))):
                     self._write(frames)
                     return
             finally:

@@ -350,3 +350,28 @@ def test_a_class_whose_metaclass_no_module_has_keeps_its_base(notebook: Notebook
     )
     assert notebook.gpu("Contours.kind = 'C'; Contours.make()").extra["result"] == (2, False)
     assert notebook.local("Contours.kind, Contours.made, issubclass(Contours, Base)") == ("C", 2, True)
+    notebook.local(
+        "class Named(Base):\n"
+        "    names = []\n"
+        "    def __init_subclass__(cls): Named.names.append(cls.__name__)\n"
+        "class Own(Named): pass"
+    )
+    assert notebook.gpu("class Other(Own): pass\nOwn.names, type(Own) is type(Base)").extra["result"] == (
+        ["Own", "Other"],
+        True,
+    )
+    assert notebook.local(
+        "Named.names, Other.__mro__[2] is Named, [type('Last', (Other,), {})] and Named.names[-1]"
+    ) == (
+        ["Own", "Other", "Last"],
+        True,
+        "Last",
+    )
+
+
+def test_what_is_put_on_a_class_whose_metaclass_is_in_c_is_there_on_both_sides(notebook: Notebook) -> None:
+    pytest.importorskip("contourpy")
+    notebook.gpu("from contourpy import Mpl2014ContourGenerator as Base\nBase.told = lambda self=None: 'told'")
+    assert notebook.local("Base.told()") == "told"
+    notebook.local("del Base.told")
+    assert notebook.gpu("hasattr(Base, 'told')").extra["result"] is False

@@ -68,7 +68,9 @@ class Options:
     def __setitem__(self, name, value): self.options[name] = value
 
 class Settings:
-    def __init__(self): self.core, self._inner = Options(depth=3, style="plain", array={"order": "C"}), Options(calls=0)
+    def __init__(self):
+        self.core = Options(depth=3, style="plain", array={"order": "C"}, limit=None, step=1)
+        self._inner = Options(calls=0)
 
 settings = Settings()
 
@@ -145,6 +147,22 @@ def test_options_of_a_part_of_an_object_for_everybody_are_so_on_both_sides(libra
     assert library.gpu("sharing.settings.core['array']").extra["result"] == {"order": "F"}
     library.gpu("sharing.settings.core['array']['order'] = 'A'")
     assert library.local("sharing.settings.core['array']") == {"order": "A"}
+
+
+def test_options_that_get_another_type_are_so_on_both_sides(library: Notebook) -> None:
+    library.gpu("sharing.settings.core['limit'] = 5")
+    assert library.local("sharing.settings.core['limit']") == 5
+    library.local("sharing.settings.core['limit'] = None; sharing.settings.core['step'] = 1.0")
+    there = library.gpu("sharing.settings.core['limit'], type(sharing.settings.core['step'])")
+    assert there.extra["result"] == (None, float)
+    library.gpu("sharing.settings.core['style'] = {'font': 'mono'}; sharing.settings.core['depth'] = 0.5")
+    assert library.local("sharing.settings.core['style'], sharing.settings.core['depth']") == ({"font": "mono"}, 0.5)
+
+
+def test_an_option_without_a_name_costs_no_cell(library: Notebook) -> None:
+    library.gpu("sharing.settings.core[''] = 2")
+    library.local("sharing.settings.core[''] += 2")
+    assert library.gpu("sharing.settings.core['']").extra["result"] == 4
 
 
 def test_what_a_library_makes_around_a_class_of_the_notebook_and_registers_is_on_both_sides(library: Notebook) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from bulletin.cpython.class_layout import is_python_class, make_abstract, register_anew, registered_with
 from bulletin.state import definition_ids
 from bulletin.state.encoding import Encoding
+from bulletin.state.filling import Filling, build
 from bulletin.state.inplace import fill_dict
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced, refuse
 from bulletin.state.missing_modules import require_there
@@ -137,7 +138,8 @@ def make_class(
     if metaclass is None:
         metaclass = types.prepare_class(name, bases)[0]
     insists = foreign.insists(metaclass)
-    body: dict[str, Any] = {} if insists else _body(order)
+    waiting: dict[int, tuple[Any, Any]] = {}
+    body: dict[str, Any] = {} if insists else _body(order, waiting)
     if module is not None:
         body["__module__"] = module
     if slots is not None:
@@ -150,9 +152,20 @@ def make_class(
     if isinstance(cls, abc.ABCMeta):
         make_abstract(cls)
     note_class(transaction, uid, cls, qualname)
+    transaction.waiting[id(cls)] = waiting
     if members:
         _make_members(cls, members)
+    else:  # members are made with what came, and are made anew with it
+        bare = attributes(cls)
+        transaction.blank[id(cls)] = lambda: _empty_class(cls, bare, waiting)
     return cls
+
+
+def _empty_class(cls: type, bare: dict[str, Any], waiting: dict[int, tuple[Any, Any]]) -> None:
+    """Make a class as it was before it was filled; a structure has its fields once and for all."""
+    waiting.clear()
+    if not foreign.is_made_of_fields(cls):
+        _set_attributes(cls, bare)
 
 
 def find_class(transaction: LoadTransaction, uid: str) -> type | None:
@@ -168,22 +181,20 @@ def find_class(transaction: LoadTransaction, uid: str) -> type | None:
 def note_class(transaction: LoadTransaction, uid: str, cls: type, qualname: str) -> None:
     """Note the id of a class that was made, and give it its full name."""
     if cls.__qualname__ != qualname:
-        _setter(cls).__setattr__(cls, "__qualname__", qualname)
+        setter(cls).__setattr__(cls, "__qualname__", qualname)
     definition_ids.track(uid, cls)
     transaction.made(cls)
 
 
-def _body(order: list[str]) -> dict[str, Any]:
+def _body(order: list[str], waiting: dict[int, tuple[Any, Any]]) -> dict[str, Any]:
     """Give attributes their places before they have values.
 
     An instance may come before them, as an attribute of its own class: it is made as any object is. If the class says
-    itself how an instance gets its state, that is done when the class is complete.
+    itself how an instance gets its state, that is noted in `waiting`, and done when the class is complete.
     """
     body: dict[str, Any] = {name: _Inherited() if name in _ASKED else None for name in order}
     if "__setstate__" in order:
-        waiting: list[tuple[Any, Any]] = []
         body["__setstate__"] = functools.partialmethod(_wait, waiting)
-        body["__setstate__"].waiting = waiting
     return body
 
 
@@ -197,8 +208,8 @@ class _Inherited:
         return getattr(super(self._owner, kind if instance is None else instance), self._name)
 
 
-def _wait(value: Any, waiting: list[tuple[Any, Any]], state: Any) -> None:
-    waiting.append((value, state))
+def _wait(value: Any, waiting: dict[int, tuple[Any, Any]], state: Any) -> None:
+    waiting[id(value)] = value, state
 
 
 #: What Python asks a class for while pickle makes an instance, puts it into a set and gives it its state.
@@ -216,26 +227,28 @@ def quiet(bases: tuple[type, ...]) -> Iterator[None]:
         yield
         return
     hook = vars(owner)["__init_subclass__"]
-    type.__setattr__(owner, "__init_subclass__", classmethod(lambda _, **__: None))
+    own = setter(owner)
+    own.__setattr__(owner, "__init_subclass__", classmethod(lambda _, **__: None))
     try:
         yield
     finally:
-        type.__setattr__(owner, "__init_subclass__", hook)
+        own.__setattr__(owner, "__init_subclass__", hook)
 
 
 def fill_class(
     cls: type, state: tuple[LoadTransaction, dict[str, Any], list[dict[str, Any]], list[type], list[Any]]
 ) -> None:
-    """Give a class its attributes: now if it is new, at the end of the transaction if this side had it."""
+    """Give a class its attributes: now if it is new, at the end of the transaction if this side had it.
+
+    What fails may be done again: instances that have got their state do not get it twice.
+    """
     transaction, new, members, registered, entries = state
     if id(cls) not in transaction.old:
-        waiting = getattr(vars(cls).get("__setstate__"), "waiting", ())
         _set_attributes(cls, new)
         _fill_members(cls, members)
         _set_registered(cls, registered)
         put_down(transaction, entries)
-        for value, of_value in waiting:
-            value.__setstate__(of_value)
+        _give_states(transaction, transaction.waiting.get(id(cls), {}))
         return
     put_down(transaction, entries)
     _change_members(transaction, cls, members)
@@ -245,6 +258,19 @@ def fill_class(
         transaction.later(lambda: _set_registered(cls, registered), lambda: _set_registered(cls, registered_before))
 
 
+def _give_states(transaction: LoadTransaction, waiting: dict[int, tuple[Any, Any]]) -> None:
+    """Give instances the states that they wait for. Raises what the first fails with that never gets it."""
+
+    def give(value: Any, state: Any) -> None:
+        build(value, state, transaction.namespace)
+        del waiting[id(value)]
+
+    filling = Filling()
+    for value, state in list(waiting.values()):
+        filling.do(give, value, state)
+    filling.finish()
+
+
 def _set_registered(cls: Any, registered: list[type]) -> None:
     if _registered(cls) != registered:
         register_anew(cls, registered)
@@ -252,7 +278,7 @@ def _set_registered(cls: Any, registered: list[type]) -> None:
 
 def _set_attributes(cls: type, new: Mapping[str, Any]) -> None:
     before = attributes(cls)
-    own = type(cls) if foreign.is_made_of_fields(cls) else _setter(cls)
+    own = type(cls) if foreign.is_made_of_fields(cls) else setter(cls)
     for name in before.keys() - new.keys():
         own.__delattr__(cls, name)
     laid_out = foreign.lay_out(cls, new)
@@ -265,7 +291,7 @@ def _set_attributes(cls: type, new: Mapping[str, Any]) -> None:
         _put_in_order(cls, new)
 
 
-def _setter(cls: type) -> Any:
+def setter(cls: type) -> Any:
     """Find who sets attributes of a class without asking code in Python: `type`, or a metaclass in C (pybind11's)."""
     metaclass: Any = type(cls)
     return next(

@@ -396,11 +396,19 @@ def test_a_link_that_leads_out_is_said_once_and_stays_on_the_node(both: Both) ->
 
 
 @pytest.mark.parametrize(
-    "name", [b"da\nta", b"\xff\xfe", b"\x1b[2J", b"__pycache__/data", b"a\nb/data", b"a\nb/c/data"]
+    "name",
+    [b"da\nta", b"\xff\xfe", b"\x1b[2J", b"__pycache__/data", b"a\nb/data", b"a\nb/c/data", b"big/data", b"big/a/data"],
 )
-def test_a_file_that_is_moved_to_a_name_that_does_not_travel_keeps_its_old_one(both: Both, name: bytes) -> None:
+@pytest.mark.parametrize("is_read", [False, True], ids=["unread", "read"])
+def test_a_file_that_is_moved_to_a_name_that_does_not_travel_keeps_its_old_one(
+    both: Both, name: bytes, is_read: bool
+) -> None:
     both.write({"data": "content", "other": "o"})
+    of_big = {f"big/{number}": "" for number in range(9)}
+    both.write(of_big)
+    both.limits = FolderLimits(entries=5)  # those of `big` do not follow
     both.begin()
+    both.bring(*["data"][: int(is_read)])
 
     def cell() -> None:
         new = Path(os.fsdecode(name))
@@ -409,15 +417,33 @@ def test_a_file_that_is_moved_to_a_name_that_does_not_travel_keeps_its_old_one(b
 
     notes = both.run(cell)
     assert "data is kept in the notebook's folder: what the cell moved it to could not be brought." in notes
-    assert both.read() == {"data": "content", "other": "o"}
+    assert both.read() == {"data": "content", "other": "o", **of_big}
+    assert both.mirror.path(os.fsdecode(name)).read_text() == "content"  # nobody is to take zeros for it
+    both.begin()
+    assert both.run(lambda: None) == []
+    assert both.read() == {"data": "content", "other": "o", **of_big}
+
+
+def test_a_compiled_module_that_has_the_inode_of_what_a_cell_removed_does_not_bring_that_back(both: Both) -> None:
+    both.write({"old.csv": "content"})
+    both.begin()
+    both.bring("old.csv")
+
+    def cell() -> None:  # as if the file system had given the inode out again
+        Path("__pycache__").mkdir()
+        Path("old.csv").rename("__pycache__/module.pyc")
+        Path("__pycache__/module.pyc").write_text("compiled")
+
+    assert both.run(cell) == []
+    assert both.read() == {}
 
 
 def test_what_has_a_name_that_does_not_travel_is_said_once(both: Both) -> None:
     both.begin()
     (note,) = both.run(Path("a\nb\x1b[2J").touch)
     assert note == (
-        r"'a\nb\x1b[2J' was not brought to the notebook's folder: its name has control characters, or bytes that are "
-        "no UTF-8. Give it another one in a cell."
+        r"'a\nb\x1b[2J' was not brought to the notebook's folder: its name has control characters, ends of lines, "
+        "or bytes that are no UTF-8. Give it another one in a cell."
     )
     both.begin()
     assert both.run(Path("good").touch) == []

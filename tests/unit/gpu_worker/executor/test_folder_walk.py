@@ -27,7 +27,7 @@ def deep(tmp_path: Path) -> Iterator[int]:
 
 def test_folders_in_folders_deeper_than_calls_go_hide_nothing(tmp_path: Path, deep: int) -> None:
     unread: list[str] = []
-    found = [one.path for one in walk(tmp_path, is_entered=lambda _: True, unread=unread)]
+    found = [one.path for one in walk(tmp_path, is_followed=lambda _: True, unread=unread)]
     assert len(found) == deep + 2
     assert "made" in found
     assert found[-1] == "z/" * deep + "bottom"

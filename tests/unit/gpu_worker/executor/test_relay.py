@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -57,6 +58,35 @@ def test_it_comes_behind_what_was_printed_before(relay: Relay, link: tuple[Agent
     first, second = heard(link[1], 2)
     assert isinstance(first, Output)
     assert second == TOOK
+
+
+class Seen(AgentLink):
+    """A link on which another thread wants to write as soon as somebody has seen that there is room."""
+
+    other: threading.Thread | None = None
+
+    def can_take(self, size_bytes: int) -> bool:
+        has_room = super().can_take(size_bytes)
+        if (other := self.other) is not None:
+            self.other = None
+            other.start()
+            other.join()
+        return has_room
+
+
+def test_nobody_else_writes_between_the_look_for_room_and_the_writing() -> None:
+    first, second = TOOK, Took(cell=CellId("two"))
+    loop, (ours, agents) = asyncio.new_event_loop(), socket.socketpair()
+    agents.settimeout(10)
+    link = Seen(ours.detach())
+    relay = Relay(link, Interrupts(loop, lambda: None), CellOwners())
+    link.other = threading.Thread(target=relay.send_at_once, args=(second,))
+    with agents:
+        relay.send_at_once(first)
+        relay.start()
+        assert heard(agents, 2) == [first, second]
+        link.close()
+    loop.close()
 
 
 @pytest.mark.parametrize("size_bytes", [0, 2**22], ids=["small", "large"])
