@@ -155,8 +155,8 @@ class Agents:
                     await self.shell.end_lease(message)
             case wire.Leaving():
                 agent.is_leaving = True
-                await self.leaving.begin(agent_id)
                 await self.unreachable.add(agent_id, agent.message.node, node_sentences.LEAVES)
+                await self.leaving.requeue_cells(agent_id)  # its agent gives them their grace
             case wire.Left():
                 await self.end(agent_id, node_sentences.LEFT)
             case wire.Listed():
@@ -257,7 +257,7 @@ class Agents:
         if agent.message.node in self._admission.expected_nodes:
             self._absent.note_lost(agent.message.node, agent.heard_ms, is_registered=True)
         await self.shell.drop_node(agent_id, agent.heard_ms)
-        await self.unreachable.remove(agent_id, agent.message.node)
+        await self.unreachable.forget(agent_id)
 
     async def _lose(self, agent_id: AgentId, agent: ConnectedAgent) -> None:
         self._log.warning("agent lost", agent=agent_id, node=agent.message.node)
@@ -357,9 +357,9 @@ class Agents:
         self._slot_word = self.slot_word
         await self._kernels.name_slots(self.slot_word)
         is_other = earlier is not None and earlier.message.process not in ("", message.process)
+        await self.leaving.plan(message)  # before it is given anything
         await self.shell.add_node(message, earlier.heard_ms if earlier is not None and is_other else None)
         await self.unreachable.remove(message.agent, message.node)
-        await self.leaving.plan(message)
         self._registered()
 
     def _find_problem(self, route: bytes, message: wire.Register) -> tuple[RefusalCode, str]:

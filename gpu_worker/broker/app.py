@@ -203,8 +203,9 @@ class Broker:
         self._pages = PageAnswers(*asking, self._console.drains.why, self.started_ms, serves_hub=self._serves_hub)
         self.kernels.decisions = self._console.allowances.news
         self.kernels.decisions.tell_all = self.kernels.tell_user
-        self.agents.leaving = LeavingNodes(self.shell, self.kernels.tell, self.agents.tell, self.now_ms)
-        self.agents.unreachable = UnreachableNodes(self.shell, self._console.drains.is_drained)
+        drain_times = self._console.drains.times
+        self.agents.leaving = LeavingNodes(self.shell, self.kernels.tell, self.agents.tell, drain_times, self.now_ms)
+        self.agents.unreachable = UnreachableNodes(drain_times)
         self.joins = self.kernels.joins = self.agents.joins = Joins(
             self._send_kernel, self.agents.tell, self.shell, self.now_ms
         )
