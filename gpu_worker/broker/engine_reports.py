@@ -33,6 +33,7 @@ class EngineReports:
             agent = self._find(one.node)
             if agent is not None:
                 await self._agents.end(agent, printable(one.sentence))
+            self._agents.notes.forget(one.node)  # also one that was taken to be lost
         for node in news.leaving:
             agent = self._find(node)
             if agent is not None:
