@@ -241,6 +241,7 @@ class Agent:
             shared_account="" if self.settings.isolation == "unix-user" else account_name(),
             missing_protections=tuple(self._protections.missing),
             leaves_in_ms=self._departure.leaves_in_ms,
+            follows_host_end=True,
             clock_ms=now_ms(),
         )
 

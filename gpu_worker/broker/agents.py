@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from functools import partial
 from typing import assert_never
 
-import msgspec
 import structlog
 from msgspec import structs
 
@@ -16,14 +15,15 @@ from bulletin.wire import messages as wire
 from gpu_worker.broker import node_sentences
 from gpu_worker.broker.absent_nodes import AbsentNodes
 from gpu_worker.broker.agent_admission import AgentAdmission
-from gpu_worker.broker.agent_clock import AgentClock
 from gpu_worker.broker.broker_pauses import BrokerPauses
 from gpu_worker.broker.claimed_times import limit_claims, longest_ms
+from gpu_worker.broker.connected_agent import ConnectedAgent
 from gpu_worker.broker.joins import Joins
 from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.leaving_nodes import LeavingNodes
 from gpu_worker.broker.ledger_notes import printable
 from gpu_worker.broker.node_claims import find_excess, is_possible, limit_measures
+from gpu_worker.broker.node_notes import NodeNotes
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.unreachable_nodes import UnreachableNodes
 from gpu_worker.scheduler import events
@@ -41,24 +41,6 @@ Send = Callable[[bytes, wire.Message], Awaitable[None]]
 def slot_word_of(kinds: Collection[str]) -> str:
     """Return what people call a slot of a pool that has slots of these kinds; of one that has none yet, a GPU."""
     return "CPU slot" if set(kinds) == {"cpu"} else "GPU"
-
-
-class ConnectedAgent(msgspec.Struct):
-    """A node that registered: one connection."""
-
-    route: bytes
-    #: Which public key its connection was made with.
-    key: str
-    message: wire.Register
-    heard_ms: int
-    counters: dict[str, int] = {}
-    #: It is not heard, and may come back with what it holds.
-    is_away: bool = False
-    #: It ends, and may be gone before a notebook has heard it.
-    is_leaving: bool = False
-    clock: AgentClock = msgspec.field(default_factory=AgentClock)
-    #: How busy its slots were when it said so last.
-    slot_uses: tuple[wire.SlotUse, ...] = ()
 
 
 class Agents:
@@ -89,6 +71,7 @@ class Agents:
         self.known: dict[AgentId, ConnectedAgent] = {}
         self._by_route: dict[bytes, AgentId] = {}
         self._absent, self._find_obstacle = AbsentNodes(now_ms), find_obstacle
+        self.notes = NodeNotes()
         #: Nodes whose doors are being tried.
         self._trying: set[AgentId] = set()
         self.refused = 0
@@ -155,8 +138,8 @@ class Agents:
                     await self.shell.end_lease(message)
             case wire.Leaving():
                 agent.is_leaving = True
-                await self.leaving.begin(agent_id)
                 await self.unreachable.add(agent_id, agent.message.node, node_sentences.LEAVES)
+                await self.leaving.requeue_cells(agent_id)  # its agent gives them their grace
             case wire.Left():
                 await self.end(agent_id, node_sentences.LEFT)
             case wire.Listed():
@@ -223,6 +206,7 @@ class Agents:
                 self._absent.forget(agent.message.node)
                 await self.shell.drop_node(agent_id, agent.heard_ms)
                 await self.unreachable.forget(agent_id)
+                self.notes.forget(agent.message.node)
                 continue
             agent.heard_ms = min(agent.heard_ms + unheard_ms, now_ms)
             silent_ms = now_ms - agent.heard_ms
@@ -257,7 +241,9 @@ class Agents:
         if agent.message.node in self._admission.expected_nodes:
             self._absent.note_lost(agent.message.node, agent.heard_ms, is_registered=True)
         await self.shell.drop_node(agent_id, agent.heard_ms)
-        await self.unreachable.remove(agent_id, agent.message.node)
+        await self.unreachable.forget(agent_id)
+        if self._admission.is_of_engine(agent.key):  # else it comes back, as when hosts are started again
+            self.notes.forget(agent.message.node)
 
     async def _lose(self, agent_id: AgentId, agent: ConnectedAgent) -> None:
         self._log.warning("agent lost", agent=agent_id, node=agent.message.node)
@@ -357,9 +343,9 @@ class Agents:
         self._slot_word = self.slot_word
         await self._kernels.name_slots(self.slot_word)
         is_other = earlier is not None and earlier.message.process not in ("", message.process)
+        await self.leaving.plan(message)  # before it is given anything
         await self.shell.add_node(message, earlier.heard_ms if earlier is not None and is_other else None)
         await self.unreachable.remove(message.agent, message.node)
-        await self.leaving.plan(message)
         self._registered()
 
     def _find_problem(self, route: bytes, message: wire.Register) -> tuple[RefusalCode, str]:

@@ -43,7 +43,6 @@ from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.ledger_notes import LedgerNotes
 from gpu_worker.broker.listener import Listener
 from gpu_worker.broker.metering import Metering
-from gpu_worker.broker.node_notes import NodeNotes
 from gpu_worker.broker.outdated_places import OutdatedPlaces
 from gpu_worker.broker.page_answers import PageAnswers
 from gpu_worker.broker.policy import Policy, in_force
@@ -133,7 +132,7 @@ class Broker:
             self._agent_socket, frames.Unpacker(wire.FromAgent), self._gates[1], self.faults, self._connections[1]
         )
         self.metrics = PoolMetrics()
-        self.writer, self._node_notes = Writer(ledger, self.now_ms, self.metrics.note_records), NodeNotes()
+        self.writer = Writer(ledger, self.now_ms, self.metrics.note_records)
         self._identity = Identity(files.token, hub, settings.hub_scope)
         self._serves_hub = hub is not None
         slot_word = slot_word_of(ledger.slot_kinds())
@@ -203,8 +202,9 @@ class Broker:
         self._pages = PageAnswers(*asking, self._console.drains.why, self.started_ms, serves_hub=self._serves_hub)
         self.kernels.decisions = self._console.allowances.news
         self.kernels.decisions.tell_all = self.kernels.tell_user
-        self.agents.leaving = LeavingNodes(self.shell, self.kernels.tell, self.agents.tell, self.now_ms)
-        self.agents.unreachable = UnreachableNodes(self.shell, self._console.drains.is_drained)
+        drain_times = self._console.drains.times
+        self.agents.leaving = LeavingNodes(self.shell, self.kernels.tell, self.agents.tell, drain_times, self.now_ms)
+        self.agents.unreachable = UnreachableNodes(drain_times)
         self.joins = self.kernels.joins = self.agents.joins = Joins(
             self._send_kernel, self.agents.tell, self.shell, self.now_ms
         )
@@ -368,7 +368,7 @@ class Broker:
             await self.shell.step(events.Tick())
             self.writer.keep(self._credit_book.take_period(self.now_ms()))
             self.shell.note_running()
-            self.writer.keep(self._node_notes.take(self.shell.scheduler.state, self.now_ms()))
+            self.writer.keep(self.agents.notes.take(self.shell.scheduler.state, self.now_ms()))
             self.writer.tidy()
             if self.agents.known or self.now_ms() - self.started_ms > _ALONE_MS:
                 self._announce()

@@ -12,7 +12,6 @@ from gpu_worker.broker.agents import Agents
 from gpu_worker.broker.identity import Person
 from gpu_worker.broker.ledger_notes import printable
 from gpu_worker.broker.scheduler_shell import SchedulerShell
-from gpu_worker.scheduler import events
 from gpu_worker.scheduler.leases.life import Phase
 
 #: So much of the line is looked at: an engine starts a few agents at a time.
@@ -34,11 +33,13 @@ class EngineReports:
             agent = self._find(one.node)
             if agent is not None:
                 await self._agents.end(agent, printable(one.sentence))
+            self._agents.notes.forget(one.node)  # also one that was taken to be lost
         for node in news.leaving:
             agent = self._find(node)
-            if agent is not None and agent not in self._state.drained:
-                self._log.info("node drained", node=node, by="the engine")
-                await self._shell.step(events.NodeDrained(agent))
+            if agent is not None:
+                if agent not in self._state.drained:
+                    self._log.info("node drained", node=node, by="the engine")
+                await self._agents.leaving.empty(agent)
         agents = {known.message.node: agent for agent, known in self._agents.known.items()}
         for time in news.times:
             if time.node in agents:

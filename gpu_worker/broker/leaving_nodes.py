@@ -5,6 +5,7 @@ from collections.abc import Callable
 from bulletin.codes import LeaseEnd
 from bulletin.ids import AgentId
 from bulletin.wire import messages as wire
+from gpu_worker.broker.drain_times import AT_ONCE_MS, DrainTimes, DrainWord
 from gpu_worker.broker.scheduler_shell import SchedulerShell, TellAgent, TellSession
 from gpu_worker.scheduler import events
 from gpu_worker.scheduler.leases.life import Phase
@@ -17,41 +18,46 @@ class LeavingNodes:
     """Has cells of such nodes run again, and keeps from a node what it could not bring to its end."""
 
     def __init__(
-        self, shell: SchedulerShell, tell: TellSession, tell_agent: TellAgent, now_ms: Callable[[], int]
+        self,
+        shell: SchedulerShell,
+        tell: TellSession,
+        tell_agent: TellAgent,
+        times: DrainTimes,
+        now_ms: Callable[[], int],
     ) -> None:
         self._shell, self._tell, self._tell_agent, self._now_ms = shell, tell, tell_agent, now_ms
-        self._state = shell.scheduler.state
-        #: When agents leave by themselves: as they have said, or were told.
-        self._leaves_at_ms: dict[AgentId, int] = {}
+        self._state, self._times = shell.scheduler.state, times
+        #: When agents leave that cannot be told of another time, as those of an older Bulletin; None is never.
+        self._fixed_ms: dict[AgentId, int | None] = {}
 
     async def plan(self, node: wire.Register) -> None:
-        """Give a node that leaves at a time nothing that could not end before, unless it is drained sooner."""
-        if node.leaves_in_ms is not None:
-            await self._plan(node.agent, self._now_ms() + node.leaves_in_ms)
+        """Give a node that leaves at a time nothing that could not end before."""
+        at_ms = None if node.leaves_in_ms is None else self._now_ms() + node.leaves_in_ms
+        self._fixed_ms = {one: ms for one, ms in self._fixed_ms.items() if one in self._state.nodes}
+        self._fixed_ms.pop(node.agent, None)
+        if not node.follows_host_end:
+            self._fixed_ms[node.agent] = at_ms
+        await self._times.note(node.agent, DrainWord.HOST, at_ms)
 
     async def move(self, agent: AgentId, leaves_in_ms: int) -> None:
         """Let an agent leave then, by the word of who runs its host, and plan for that, if it was to at another time.
 
         It is said again and again, each time a little off: by the way of the message, and others count whole seconds.
+        An agent that cannot be told leaves when it was to, at the latest: nothing is planned for after that.
         """
         at_ms = self._now_ms() + leaves_in_ms
-        known_ms = self._leaves_at_ms.get(agent)
+        fixed_ms = self._fixed_ms.get(agent)
+        if fixed_ms is not None:
+            at_ms = min(at_ms, fixed_ms)
+        known_ms = self._times.said_ms(agent, DrainWord.HOST)
         if known_ms is None or abs(at_ms - known_ms) > _ABOUT_MS:
-            await self._tell_agent(agent, wire.HostEnds(leaves_in_ms=leaves_in_ms))
-            await self._plan(agent, at_ms)
+            if agent not in self._fixed_ms:
+                await self._tell_agent(agent, wire.HostEnds(leaves_in_ms=leaves_in_ms))
+            await self._times.note(agent, DrainWord.HOST, at_ms)
 
-    async def _plan(self, agent: AgentId, at_ms: int) -> None:
-        planned_ms = self._state.planned_drains.at_ms.get(agent)
-        is_others = planned_ms is not None and planned_ms != self._leaves_at_ms.get(agent)
-        self._leaves_at_ms = {one: ms for one, ms in self._leaves_at_ms.items() if one in self._state.nodes}
-        self._leaves_at_ms[agent] = at_ms
-        if agent not in self._state.drained and not (is_others and planned_ms is not None and planned_ms <= at_ms):
-            await self._shell.step(events.DrainPlanned(agent, at_ms))
-
-    async def begin(self, agent: AgentId) -> None:
-        """Give a node that leaves nothing more, whatever was planned for it; its agent gives cells their grace."""
-        await self._shell.step(events.NodeDrained(agent))
-        await self.requeue_cells(agent)
+    async def empty(self, agent: AgentId) -> None:
+        """Give a node nothing more: its engine ends it."""
+        await self._times.note(agent, DrainWord.ENGINE, AT_ONCE_MS)
 
     async def requeue_cells(self, agent: AgentId) -> None:
         """Have the cells of a node that leaves run again: their next requests stand where these stood."""

@@ -11,12 +11,12 @@ from bulletin.ids import AgentId, UserName
 from bulletin.wire import console
 from gpu_worker.broker import known_ids
 from gpu_worker.broker.agents import Agents
+from gpu_worker.broker.drain_times import AT_ONCE_MS, DrainTimes, DrainWord
 from gpu_worker.broker.identity import Person
 from gpu_worker.broker.known_ids import CannotTell
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.ledger_notes import LedgerNotes, printable
 from gpu_worker.broker.scheduler_shell import SchedulerShell
-from gpu_worker.scheduler import events
 from gpu_worker.scheduler.leases.leases import Lease
 
 DRAINED = "node-drained"  # as the ledger calls it
@@ -42,6 +42,7 @@ class NodeDrains:
     ) -> None:
         self._shell, self._agents, self._ledger, self._kept, self._now_ms = shell, agents, ledger, kept, now_ms
         self._state = shell.scheduler.state
+        self.times = DrainTimes(shell, now_ms)
         self._notes: dict[AgentId, NodeNote] = {}
         self._log = structlog.get_logger("broker")
 
@@ -56,9 +57,13 @@ class NodeDrains:
         return note is not None and (note.at_ms is None or note.at_ms <= self._now_ms())
 
     def why(self, agent: AgentId) -> str:
-        """Tell everybody why a node is drained, or is to be; empty where nobody said so for all to read."""
+        """Tell everybody why a node is drained, or is to be; empty where nobody said so for all to read.
+
+        Where it is drained sooner for another reason than an admin's, the admin's is none for that.
+        """
         note = self._notes.get(agent)
-        return note.why if note is not None and note.is_for_all else ""
+        is_told = note is not None and note.is_for_all and self.times.is_in_force(agent, DrainWord.ADMIN)
+        return note.why if note is not None and is_told else ""
 
     async def change(
         self, person: Person, asked: console.Drain, show: Callable[[list[Lease]], tuple[console.RunningRow, ...]]
@@ -74,7 +79,7 @@ class NodeDrains:
                 RefusalCode.NO_NODE, f"There is no node {asked.node!r} in this pool. Connected nodes: {nodes}."
             )
         is_planned = asked.in_ms is not None and not asked.is_undone
-        if is_planned and any(self._is_empty_by_now(agent) for agent in agents):
+        if is_planned and any(self.is_drained(agent) for agent in agents):
             raise CannotTell(
                 RefusalCode.NO_NODE,
                 f"{names[agents[0]]} is drained already. First undo that: bulletin drain {asked.node} --undo",
@@ -92,7 +97,7 @@ class NodeDrains:
                 is_for_all=True,
             )
             for agent in agents
-            if is_planned or asked.is_undone == (agent in self._notes) or agent in self._state.planned_drains.at_ms
+            if is_planned or (agent in self._notes if asked.is_undone else not self.is_drained(agent))
         ]
         for note in notes:
             what = "node given back" if not note.is_drained else "node drained" if at_ms is None else "drain planned"
@@ -112,20 +117,11 @@ class NodeDrains:
             in_ms=asked.in_ms if is_planned else None,
         )
 
-    def _is_empty_by_now(self, agent: AgentId) -> bool:
-        """Tell whether a node is given nothing because it is drained, not because it cannot be reached for now."""
-        is_left_out = agent in self._agents.unreachable.reasons
-        return self.is_drained(agent) if is_left_out else agent in self._state.drained
-
     async def _note(self, note: NodeNote) -> None:
         if note.is_drained:
             self._notes[note.agent] = note
+            at_ms = AT_ONCE_MS if note.at_ms is None else note.at_ms
         else:
             self._notes.pop(note.agent, None)
-        is_by_now = note.is_drained and note.at_ms is None
-        if self._agents.unreachable.plan_drain(note.agent, note.at_ms if note.is_drained else None) and not is_by_now:
-            return  # it is given nothing, whatever an admin wants, before it is taken in again
-        if note.is_drained and note.at_ms is not None:
-            await self._shell.step(events.DrainPlanned(note.agent, note.at_ms))
-        else:
-            await self._shell.step(events.NodeDrained(note.agent, note.is_drained))
+            at_ms = None
+        await self.times.note(note.agent, DrainWord.ADMIN, at_ms)

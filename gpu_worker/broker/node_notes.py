@@ -11,7 +11,7 @@ from gpu_worker.scheduler.state import State
 NODES = "nodes-there/"
 #: For so long a node may come back before what only that one could run is refused: a host takes some minutes to start.
 AWAITED_MS = 300_000
-#: For so long a node that is gone is noted, too: it may be down for a moment just when the broker starts again.
+#: For so long a node that is lost is noted, too: it may be down for a moment just when the broker starts again.
 _GONE_MS = HOUR_MS
 
 
@@ -23,8 +23,12 @@ class NodeNotes:
         self._noted_ms = 0
         self._seen_ms: dict[str, int] = {}  #: when each node was there last, or awaited
 
+    def forget(self, name: str) -> None:
+        """Note no longer a node that is gone for certain: its engine has ended it, or an admin has removed it."""
+        self._seen_ms.pop(name, None)
+
     def take(self, state: State, now_ms: int) -> list[LedgerEvent]:
-        """Return what is to be noted now: the nodes that are there, awaited or gone lately, if others than before.
+        """Return what is to be noted now: the nodes that are there, awaited or lost lately, if others than before.
 
         Said again each day, so that it is young when what is old is forgotten.
         """

@@ -9,8 +9,9 @@ from bulletin.ids import AgentId
 from bulletin.kept_time import LABEL, is_kept
 from bulletin.wire import console, page_requests
 from gpu_worker.broker import reports
-from gpu_worker.broker.agents import Agents, ConnectedAgent
+from gpu_worker.broker.agents import Agents
 from gpu_worker.broker.announcement_board import find_announcement
+from gpu_worker.broker.connected_agent import ConnectedAgent
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.scheduler.estimates import explain
 from gpu_worker.scheduler.leases.leases import Lease

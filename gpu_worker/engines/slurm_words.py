@@ -1,12 +1,16 @@
 """What Slurm says of a job, read out of `squeue` and put into words for people. Pure."""
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 
+from bulletin.units import DAY_MS, HOUR_MS, MINUTE_MS
 from gpu_worker.engines.agent_jobs import JobState, JobStatus
 
-#: What `squeue` is asked for: name, state, reason, (expected) start, partition, end by its time limit.
-FORMAT = "%j|%T|%r|%S|%P|%e"
+#: What `squeue` is asked for: name, state, reason, (expected) start, partition, time left by its limit.
+#: Not when it ends: that is a time on a wall clock, and when clocks are put back an hour has two of each.
+FORMAT = "%j|%T|%r|%S|%P|%L"
+_LEFT = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+)", re.ASCII)
 _WAITING = frozenset(("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD"))
 _RUNNING = frozenset(("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "RESIZING", "STAGE_OUT"))
 _OVER: Mapping[str, str] = {
@@ -19,7 +23,7 @@ _OVER: Mapping[str, str] = {
 _GONE = "its Slurm job has ended"
 
 
-def read_states(lines: str, nodes: Mapping[str, str], now: datetime) -> dict[str, JobState]:
+def read_states(lines: str, nodes: Mapping[str, str], now_ms: int) -> dict[str, JobState]:
     """Read what `squeue -o FORMAT` printed, of the jobs of these nodes; what it does not know has ended.
 
     Parameters
@@ -28,23 +32,25 @@ def read_states(lines: str, nodes: Mapping[str, str], now: datetime) -> dict[str
         All jobs of these names; of one that was requeued by hand the last line counts.
     nodes
         Their nodes, whose names the jobs have.
-    now
-        In the time zone of the cluster, without one: as `squeue` prints times.
+    now_ms
+        When it printed them, in milliseconds since 1970. It prints times as clocks have them in this host's zone.
     """
     states = dict.fromkeys(nodes, JobState(JobStatus.OVER, _GONE))
     for line in lines.splitlines():
         words = line.split("|")
         if len(words) == 6 and words[0] in nodes:
-            node, state, reason, start, partition, end = words
-            states[node] = _read_state(state, reason, start, partition, end, now)
+            node, state, reason, start, partition, left = words
+            states[node] = _read_state(state, reason, start, partition, left, now_ms)
     return states
 
 
-def _read_state(state: str, reason: str, start: str, partition: str, end: str, now: datetime) -> JobState:
+def _read_state(state: str, reason: str, start: str, partition: str, left: str, now_ms: int) -> JobState:
     if state in _WAITING:
+        now = datetime.fromtimestamp(now_ms / 1000)  # noqa: DTZ006  to be compared with what has no zone either
         return JobState(JobStatus.WAITING, say_waiting(reason, partition, start, now))
     if state in _RUNNING:
-        return JobState(JobStatus.RUNNING, ends_at_ms=_read_time_ms(end) if state == "RUNNING" else None)
+        left_ms = _read_left_ms(left) if state == "RUNNING" else None
+        return JobState(JobStatus.RUNNING, ends_at_ms=None if left_ms is None else now_ms + left_ms)
     return JobState(JobStatus.OVER, _OVER.get(state, _GONE))
 
 
@@ -66,11 +72,15 @@ def say_waiting(reason: str, partition: str, start: str, now: datetime) -> str:
     return f"Slurm: the job of the pool's node waits ({reason}){expected}"
 
 
-def _read_time_ms(time: str) -> int | None:
-    try:
-        return round(datetime.fromisoformat(time).timestamp() * 1000)
-    except ValueError:  # N/A, NONE: a partition without a limit
+def _read_left_ms(left: str) -> int | None:
+    """Read days-hours:minutes:seconds; None for a word: UNLIMITED, NOT_SET, or INVALID once its time is over."""
+    found = _LEFT.fullmatch(left.strip())
+    if found is None:
         return None
+    return sum(
+        int(number or 0) * unit_ms
+        for number, unit_ms in zip(found.groups(), (DAY_MS, HOUR_MS, MINUTE_MS, 1000), strict=True)
+    )
 
 
 def _say_time(start: str, now: datetime) -> str:

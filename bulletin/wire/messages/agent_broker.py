@@ -75,6 +75,8 @@ class Register(Message, frozen=True, kw_only=True, tag="register"):
     missing_protections: tuple[str, ...] = ()
     #: How long until it begins to leave, where its time is limited, as a job's is; None is not.
     leaves_in_ms: int | None = None
+    #: It leaves at another time when it is told HostEnds.
+    follows_host_end: bool = False
     clock_ms: int | None = None
 
 

@@ -109,8 +109,9 @@ class BrokerParts:
         )
 
     def _know_leaving(self) -> None:
-        self.agents.leaving = LeavingNodes(self.shell, self.kernels.tell, self.tell_agent, self.clock_ms)
-        self.agents.unreachable = UnreachableNodes(self.shell, self.console.drains.is_drained)
+        times = self.console.drains.times
+        self.agents.leaving = LeavingNodes(self.shell, self.kernels.tell, self.tell_agent, times, self.clock_ms)
+        self.agents.unreachable = UnreachableNodes(times)
         self.kernels.decisions = self.console.allowances.news
         self.kernels.decisions.tell_all = self.kernels.tell_user
 

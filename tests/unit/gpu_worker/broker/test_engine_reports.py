@@ -4,7 +4,7 @@ import asyncio
 
 import msgspec
 
-from bulletin.wire import messages as wire
+from bulletin.wire import console, messages as wire
 from bulletin.wire.messages.engine_broker import EngineNews, NodeTime
 from gpu_worker.broker.engine_reports import EngineReports
 from gpu_worker.broker.ledger import Ledger
@@ -28,7 +28,7 @@ def test_who_would_have_a_node_alone_is_told_from_who_would_have_as_many_gpus(le
 def test_a_node_whose_host_is_taken_at_another_time_is_drained_by_then_and_its_agent_is_told(ledger: Ledger) -> None:
     """The way of the message, and that a cluster counts whole seconds, move nothing."""
     pool = BrokerParts(ledger)
-    pool.join("n1")
+    pool.report("n1", msgspec.structs.replace(pool.registration("n1"), follows_host_end=True))
     reports = EngineReports(pool.shell, pool.agents, pool.clock_ms)
 
     def drained_in(leaves_in_ms: int) -> int | None:
@@ -42,6 +42,5 @@ def test_a_node_whose_host_is_taken_at_another_time_is_drained_by_then_and_its_a
     ]
     told = [one.leaves_in_ms for one in pool.to_agents if isinstance(one, wire.HostEnds)]
     assert told == [3_600_000, 600_000, 7_200_000]
-    (agent,) = pool.agents.known
-    pool.step(events.DrainPlanned(agent, 1_000_000))
+    pool.ask(ADMIN, console.Drain(node="n1", in_ms=1_000_000))
     assert drained_in(9_000_000) == 1_000_000, "an admin wants it sooner"

@@ -4,18 +4,20 @@ from datetime import datetime
 
 import pytest
 
+from bulletin.units import DAY_MS, HOUR_MS
 from gpu_worker.engines.agent_jobs import JobStatus
 from gpu_worker.engines.slurm_words import read_states, say_waiting
 
 LINES = """\
-slurm-a|PENDING|Resources|N/A|gpu|N/A
-slurm-b|RUNNING|None|2026-11-26T12:00:00|gpu|2026-11-26T16:00:00
-slurm-c|PREEMPTED|None|2026-11-26T12:00:00|gpu|2026-11-26T12:30:00
-slurm-d|NODE_FAIL|None|2026-11-26T12:00:00|gpu|2026-11-26T12:30:00
-another|RUNNING|None|2026-11-26T12:00:00|gpu|2026-11-26T16:00:00
+slurm-a|PENDING|Resources|2026-11-26T14:20:00|gpu|4:00:00
+slurm-b|RUNNING|None|2026-11-26T12:00:00|gpu|3:00:00
+slurm-c|PREEMPTED|None|2026-11-26T12:00:00|gpu|3:30:00
+slurm-d|NODE_FAIL|None|2026-11-26T12:00:00|gpu|3:30:00
+another|RUNNING|None|2026-11-26T12:00:00|gpu|3:00:00
 junk
 """
 NOW = datetime(2026, 11, 26, 13, 0)  # noqa: DTZ001  as squeue prints times
+NOW_MS = round(NOW.timestamp() * 1000)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +49,7 @@ def test_why_a_job_waits_is_a_sentence(reason: str, start: str, said: str) -> No
 
 
 def test_each_state_is_one_of_those_that_count() -> None:
-    states = read_states(LINES, dict.fromkeys(("slurm-a", "slurm-b", "slurm-c", "slurm-d", "slurm-e"), ""), NOW)
+    states = read_states(LINES, dict.fromkeys(("slurm-a", "slurm-b", "slurm-c", "slurm-d", "slurm-e"), ""), NOW_MS)
     assert {node: state.status for node, state in states.items()} == {
         "slurm-a": JobStatus.WAITING,
         "slurm-b": JobStatus.RUNNING,
@@ -55,13 +57,32 @@ def test_each_state_is_one_of_those_that_count() -> None:
         "slurm-d": JobStatus.OVER,
         "slurm-e": JobStatus.OVER,
     }
+    assert states["slurm-a"].words == "Slurm: the partition gpu has none free until about 14:20"
     assert "preempted" in states["slurm-c"].words
     assert "lost its host" in states["slurm-d"].words
     assert "has ended" in states["slurm-e"].words
 
 
-def test_when_a_job_ends_is_known_while_it_runs_and_has_a_limit() -> None:
-    lines = LINES + "slurm-e|RUNNING|None|2026-11-26T12:00:00|gpu|NONE\n"
-    states = read_states(lines, dict.fromkeys(("slurm-a", "slurm-b", "slurm-c", "slurm-e"), ""), NOW)
-    ends = datetime(2026, 11, 26, 16, 0).timestamp()  # noqa: DTZ001
-    assert {node: state.ends_at_ms for node, state in states.items() if state.ends_at_ms} == {"slurm-b": ends * 1000}
+@pytest.mark.parametrize(
+    ("left", "left_ms"),
+    [
+        ("0:30", 30_000),
+        ("00:30", 30_000),
+        ("59:59", 3_599_000),
+        ("1:00:00", HOUR_MS),
+        ("2-01:00:05", 2 * DAY_MS + HOUR_MS + 5_000),
+        ("UNLIMITED", None),
+        ("NOT_SET", None),
+        ("INVALID", None),
+        ("2026-11-26T16:00:00", None),
+    ],
+)
+def test_when_a_job_ends_is_counted_from_now_while_it_has_a_limit(left: str, left_ms: int | None) -> None:
+    """So the hour that clocks have twice a year, when they are put back, is none of its business."""
+    states = read_states(f"slurm-a|RUNNING|None|N/A|gpu|{left}\n", {"slurm-a": ""}, NOW_MS)
+    assert states["slurm-a"].ends_at_ms == (None if left_ms is None else NOW_MS + left_ms)
+
+
+def test_when_a_job_ends_is_not_known_while_it_does_not_run() -> None:
+    states = read_states(LINES, dict.fromkeys(("slurm-a", "slurm-b", "slurm-c"), ""), NOW_MS)
+    assert [node for node, state in states.items() if state.ends_at_ms] == ["slurm-b"]
