@@ -21,6 +21,7 @@ from tornado.log import access_log, app_log, gen_log
 import bulletin
 from bulletin.errors import NoPool
 from bulletin.hub_scopes import may_manage, may_read_metrics
+from bulletin.picture_sight import hide_others
 from bulletin.wire.messages import Picture
 from bulletin_spawner.service.all_endpoints import ALL_ENDPOINTS
 from bulletin_spawner.service.api_endpoints import Endpoint
@@ -29,7 +30,7 @@ from bulletin_spawner.service.broker_client import BrokerClient
 from bulletin_spawner.service.openapi_document import describe_api
 from bulletin_spawner.service.page_login import PageLogin
 from bulletin_spawner.service.page_shell import PAGES, BuiltFiles, ShellPage, find_built
-from bulletin_spawner.service.pages import describe_page, hide_others
+from bulletin_spawner.service.pages import describe_page
 from bulletin_spawner.service.pool_source import PoolSource
 from bulletin_spawner.service.security_headers import HEADERS
 from bulletin_spawner.service.user_groups import UserGroups
@@ -184,7 +185,10 @@ class _PoolHandler(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
     async def fetch_picture(self) -> Picture:
         """Ask for the pool as the person who asks may see it. Raises NoPool."""
         picture = await self.broker.fetch_picture()
-        return hide_others(picture, self.current_user["name"], is_manager=self.is_manager)
+        if self.is_manager:
+            return picture
+        picture = hide_others(picture, self.current_user["name"])
+        return msgspec.structs.replace(picture, project=None)  # the pool's own user's, who asked
 
     @property
     def is_manager(self) -> bool:
