@@ -28,6 +28,7 @@ from bulletin_spawner.service.api_endpoints import Endpoint
 from bulletin_spawner.service.api_handler import ApiDocument, ApiHandler, NoSuchPath
 from bulletin_spawner.service.broker_client import BrokerClient
 from bulletin_spawner.service.openapi_document import describe_api
+from bulletin_spawner.service.page_log import visit_kind
 from bulletin_spawner.service.page_login import PageLogin
 from bulletin_spawner.service.page_shell import PAGES, BuiltFiles, ShellPage, find_built
 from bulletin_spawner.service.pages import describe_page
@@ -121,7 +122,17 @@ def log_request(handler: web.RequestHandler) -> None:
     status, request = handler.get_status(), handler.request
     level = logging.INFO if status < HTTPStatus.BAD_REQUEST else logging.WARNING
     duration_ms = 1000 * request.request_time()
-    access_log.log(level, "%d %s %s (%s) %.0f ms", status, request.method, request.path, request.remote_ip, duration_ms)
+    user = getattr(handler, "_current_user", None)  # where it is known: the property would ask the hub, and wait
+    access_log.log(
+        level,
+        "%d %s %s (%s) %.0f ms",
+        status,
+        request.method,
+        request.path,
+        request.remote_ip,
+        duration_ms,
+        extra={"visit": visit_kind(request.method or "", user["name"] if user else "")},
+    )
 
 
 class _BoundedServer(HTTPServer):
