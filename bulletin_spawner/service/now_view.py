@@ -6,10 +6,11 @@ from typing import Literal
 import msgspec
 
 from bulletin.ids import LeaseId, ProjectId, UserName
+from bulletin.picture_sight import SOMEONE
 from bulletin.pool_words import describe_absence, warn_of_accounts, warn_of_missing
 from bulletin.wire.console import WaitingRow
 from bulletin.wire.page_requests import PoolLease, PoolReport, PoolSlot
-from bulletin_spawner.service.viewer import SOMEONE, Sight
+from bulletin_spawner.service.viewer import Sight
 
 #: So much of the line is shown; one's own requests are, wherever they stand.
 MOST_SHOWN = 20

@@ -5,10 +5,24 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
-#: Of one kind of line, in a minute.
+#: Of one kind of line, in a minute. Of what kind a request is, `visit_kind` says.
 MOST_A_MINUTE = 600
 #: Characters of a line; a visitor's path may have some ten thousands.
 MOST_CHARACTERS = 1_000
+
+
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
+_CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+
+
+def visit_kind(method: str, user: str) -> tuple[str, str]:
+    """Say of which kind a request is, so that no page that is left open, no stranger and no other user hides a change.
+
+    `user` is by the hub's word, and empty for who is not logged in: each user of the hub makes a few kinds at most.
+    """
+    if method in _READING:
+        return method, "somebody" if user else ""
+    return method if method in _CHANGING else "other", user
 
 
 class VisitorLimit(logging.Filter):
@@ -18,12 +32,13 @@ class VisitorLimit(logging.Filter):
         """Count by the minutes of this clock."""
         super().__init__()
         self._clock_s, self._minute = clock_s, 0
-        self._written: Counter[tuple[str, int, str]] = Counter()
-        self._left_out: Counter[tuple[str, int, str]] = Counter()
+        self._written: Counter[tuple[object, ...]] = Counter()
+        self._left_out: Counter[tuple[object, ...]] = Counter()
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Count a line, and tell whether it is written."""
-        kind, minute = (record.name, record.levelno, str(record.msg)), int(self._clock_s() // 60)
+        visit: object = getattr(record, "visit", None)  # of requests, as `visit_kind` says
+        kind, minute = (record.name, record.levelno, str(record.msg), visit), int(self._clock_s() // 60)
         if minute != self._minute:
             self._minute = minute
             self._written.clear()

@@ -1,4 +1,4 @@
-"""What the pool's page says: whose names are left out, and each number as a person reads it. Pure."""
+"""What the pool's page says: each number as a person reads it. Pure."""
 
 from datetime import UTC, datetime
 
@@ -14,29 +14,7 @@ from bulletin.pool_words import (
 )
 from bulletin.units import show_duration, show_size
 from bulletin.wait_words import wait_columns
-from bulletin.wire.messages import Picture, SlotPicture, WaitingPicture
-from bulletin_spawner.service.viewer import SOMEONE
-
-
-def hide_others(picture: Picture, user: str, *, is_manager: bool) -> Picture:
-    """Make the picture that this user may see, as the broker draws it for them: of others, only that they are there."""
-    if is_manager:
-        return picture
-
-    def named(slot: SlotPicture) -> SlotPicture:
-        return slot if slot.user in (None, user) else msgspec.structs.replace(slot, user=SOMEONE)
-
-    def waiting(one: WaitingPicture) -> WaitingPicture:
-        return one if one.user == user else msgspec.structs.replace(one, user=SOMEONE, reason="")
-
-    return msgspec.structs.replace(
-        picture,
-        slots=tuple(map(named, picture.slots)),
-        waiting=tuple(map(waiting, picture.waiting)),
-        recent=tuple(cell for cell in picture.recent if cell.user == user),
-        counters={},
-        project=None,  # the pool's own user's, who asked
-    )
+from bulletin.wire.messages import Picture, SlotPicture
 
 
 class HtmlTable(msgspec.Struct, frozen=True, kw_only=True):

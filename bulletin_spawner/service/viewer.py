@@ -16,8 +16,6 @@ INCLUDED: dict[Role, tuple[Role, ...]] = {
     "lead": ("lead", "admin"),
     "admin": ("admin",),
 }
-#: Who may not know a name is told so.
-SOMEONE = UserName("someone else")
 #: Users without a group pay from here.
 DEFAULT_PROJECT = ProjectId("default")
 

@@ -21,15 +21,17 @@ from tornado.log import access_log, app_log, gen_log
 import bulletin
 from bulletin.errors import NoPool
 from bulletin.hub_scopes import may_manage, may_read_metrics
+from bulletin.picture_sight import hide_others
 from bulletin.wire.messages import Picture
 from bulletin_spawner.service.all_endpoints import ALL_ENDPOINTS
 from bulletin_spawner.service.api_endpoints import Endpoint
 from bulletin_spawner.service.api_handler import ApiDocument, ApiHandler, NoSuchPath
 from bulletin_spawner.service.broker_client import BrokerClient
 from bulletin_spawner.service.openapi_document import describe_api
+from bulletin_spawner.service.page_log import visit_kind
 from bulletin_spawner.service.page_login import PageLogin
 from bulletin_spawner.service.page_shell import PAGES, BuiltFiles, ShellPage, find_built
-from bulletin_spawner.service.pages import describe_page, hide_others
+from bulletin_spawner.service.pages import describe_page
 from bulletin_spawner.service.pool_source import PoolSource
 from bulletin_spawner.service.security_headers import HEADERS
 from bulletin_spawner.service.user_groups import UserGroups
@@ -120,7 +122,17 @@ def log_request(handler: web.RequestHandler) -> None:
     status, request = handler.get_status(), handler.request
     level = logging.INFO if status < HTTPStatus.BAD_REQUEST else logging.WARNING
     duration_ms = 1000 * request.request_time()
-    access_log.log(level, "%d %s %s (%s) %.0f ms", status, request.method, request.path, request.remote_ip, duration_ms)
+    user = getattr(handler, "_current_user", None)  # where it is known: the property would ask the hub, and wait
+    access_log.log(
+        level,
+        "%d %s %s (%s) %.0f ms",
+        status,
+        request.method,
+        request.path,
+        request.remote_ip,
+        duration_ms,
+        extra={"visit": visit_kind(request.method or "", user["name"] if user else "")},
+    )
 
 
 class _BoundedServer(HTTPServer):
@@ -184,7 +196,10 @@ class _PoolHandler(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
     async def fetch_picture(self) -> Picture:
         """Ask for the pool as the person who asks may see it. Raises NoPool."""
         picture = await self.broker.fetch_picture()
-        return hide_others(picture, self.current_user["name"], is_manager=self.is_manager)
+        if self.is_manager:
+            return picture
+        picture = hide_others(picture, self.current_user["name"])
+        return msgspec.structs.replace(picture, project=None)  # the pool's own user's, who asked
 
     @property
     def is_manager(self) -> bool:

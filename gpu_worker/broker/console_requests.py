@@ -10,6 +10,7 @@ from bulletin.codes import RefusalCode
 from bulletin.errors import LedgerAway, NotAllowed
 from bulletin.ids import LeaseId, ProjectId
 from bulletin.kept_time import is_kept
+from bulletin.picture_sight import SOMEONE
 from bulletin.wire import console, messages as wire
 from bulletin.wire.messages.allowance_requests import AskAllowances, DecideAllowance, RequestAllowance
 from bulletin.wire.messages.announcements import Announce, AskAnnouncement
@@ -30,7 +31,7 @@ from gpu_worker.broker.agents import Agents
 from gpu_worker.broker.allowance_book import AllowanceBook
 from gpu_worker.broker.announcement_board import AnnouncementBoard
 from gpu_worker.broker.engine_reports import EngineReports
-from gpu_worker.broker.identity import SOMEONE, Person
+from gpu_worker.broker.identity import Person
 from gpu_worker.broker.known_ids import CannotTell
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.ledger_notes import LedgerNotes

@@ -34,8 +34,6 @@ _THREADS, _STRANGERS, _GROUPS = 6, 3, 2
 _REFUSE_MS, _MOST_REFUSED = 10_000, 10_000
 #: How long a hub that did not answer is not asked again.
 _REST_MS = 1_000
-#: Who may not know a name is told so.
-SOMEONE = UserName("someone else")
 _UNKNOWN = "The hub does not know your server's token. Restart your server from the hub's control panel."
 
 

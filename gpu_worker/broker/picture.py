@@ -4,14 +4,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Literal
 
-from msgspec import structs
-
 from bulletin.errors import LedgerAway
-from bulletin.ids import AgentId, UserName
+from bulletin.ids import AgentId
 from bulletin.kept_time import is_kept
+from bulletin.picture_sight import hide_others
 from bulletin.wire import messages as wire
 from gpu_worker.broker.agents import Agents
-from gpu_worker.broker.identity import SOMEONE, Person
+from gpu_worker.broker.identity import Person
 from gpu_worker.broker.ledger import CellRecord, Ledger
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.scheduler.accounts.branches import covered_room
@@ -41,16 +40,13 @@ async def draw(
     ledger_problem: str,
     serves_hub: bool,
 ) -> wire.Picture:
-    """Draw slots, queue, recent cells and counters. Admins alone see other people's names and cells, and counters."""
+    """Draw slots, queue, recent cells and counters. Whoever is no admin sees what `hide_others` leaves."""
     rows: list[CellRecord] = []  # without them, the rest of the picture is not the ledger's
     try:
         rows = await asyncio.to_thread(_recent_cells, ledger, viewer)
     except LedgerAway as error:
         ledger_problem = str(error)
     at_ms = now_ms()
-
-    def visible_user(user: UserName) -> UserName:
-        return user if viewer.is_admin or user == viewer.user else SOMEONE
 
     state = shell.scheduler.state
     slots = []
@@ -68,7 +64,7 @@ async def draw(
                     name=slot.name,
                     memory_bytes=slot.memory_bytes,
                     state=_state(lease) if lease is not None else unused,
-                    user=visible_user(lease.user) if lease is not None else None,
+                    user=lease.user if lease is not None else None,
                     drains_in_ms=None if drains_at_ms is None else max(0, drains_at_ms - at_ms),
                     why_drained=why_drained(agent.message.agent),
                 )
@@ -85,17 +81,16 @@ async def draw(
             waiting.append(
                 wire.WaitingPicture(
                     position=standing.position,
-                    user=visible_user(pending.person.user),
+                    user=pending.person.user,
                     qos=pending.message.qos,
                     gpus=pending.message.gpus,
-                    # Of others' projects, budgets and limits it may tell much.
-                    reason=standing.reason if visible_user(pending.person.user) != SOMEONE else "",
+                    reason=standing.reason,
                     waited_ms=at_ms - pending.since_ms,
                     wait_ms=standing.wait_ms,
                     usual_ms=shell.teller.usual_ms(pending, at_ms),
                 )
             )
-    return wire.Picture(
+    picture = wire.Picture(
         slots=tuple(slots),
         waiting=tuple(sorted(waiting, key=lambda one: one.position)),
         recent=tuple(
@@ -115,16 +110,17 @@ async def draw(
             )
             for row in rows
         ),
-        counters=counters if viewer.is_admin else {},
+        counters=counters,
         uptime_ms=at_ms - started_ms,
         slot_word=agents.slot_word,
         project=_project(shell, viewer, at_ms),
         shared_accounts=tuple(sorted(accounts)) if serves_hub else (),
         missing_protections=missing,
         announcement=shell.teller.announcement.words_at(at_ms),
-        ledger_problem=ledger_problem if viewer.is_admin else "",
-        absent_nodes=tuple(one if viewer.is_admin else structs.replace(one, problem="") for one in agents.absent_nodes),
+        ledger_problem=ledger_problem,
+        absent_nodes=agents.absent_nodes,
     )
+    return picture if viewer.is_admin else hide_others(picture, viewer.user)
 
 
 def _state(lease: Lease) -> _State:

@@ -22,12 +22,12 @@ ASKED = (
 LARGE = models(4, "NVIDIA A100", 80)
 
 
-def started_again(*names: str, projects: tuple[Project, ...] = (), **how: object) -> Quotas:
+def started_again(*names: str, projects: tuple[Project, ...] = (), has_gpus: bool = False, **how: object) -> Quotas:
     """A pool that knows of these nodes, and waits for them for five minutes."""
     bench = Quotas(*projects, qos=ALONE)
     if how:
         bench.say(ev.SettingsChanged(msgspec.structs.replace(bench.settings, **how)))
-    bench.say(ev.NodesAwaited(names, bench.now_ms + 5 * MINUTE))
+    bench.say(ev.NodesAwaited(names, bench.now_ms + 5 * MINUTE, has_gpus))
     return bench
 
 
@@ -66,10 +66,33 @@ def test_nobody_waits_for_ever_for_a_node_that_does_not_come_back() -> None:
     assert due_ms is not None
     assert due_ms <= 5 * MINUTE
     assert refused(bench.later(5 * MINUTE - 1)) == {}
-    assert "no connected node has 4 GPUs" in str(bench.why("ann/1"))
+    assert "node node-b, which was there before the pool was started again, is awaited" in bench.why("ann/1").reason
     assert bench.scheduler.deadline() == 5 * MINUTE
     assert "the largest node of this pool has 2" in refused(bench.later(1))["ann/1"]
     assert "no node here has just 4 GPUs" in refused(bench.ask("eve", gpus=4, qos="batch", is_exclusive=True))["eve/1"]
+
+
+def test_who_waits_for_what_may_come_back_reads_that_and_for_how_long_and_no_longest_wait() -> None:
+    """A replay that knows nothing of nodes to come back ends when they are given up, and told so long a wait."""
+    bench = started_again("node-cpus", "node-g", "node-h", has_gpus=True)
+    bench.join("cpus", slots(2, "cpu"))
+    bench.ask("ann", gpus=1)
+    bench.now_ms += MINUTE  # and nothing happens meanwhile
+    said = bench.why("ann/1")
+    assert said.reason == "2 nodes that were there before the pool was started again are awaited for 4 min more"
+    assert said.wait_ms is None
+    assert granted(bench.join("g", slots(1))) == ["ann:1"]
+
+
+def test_who_waits_for_what_is_back_is_told_how_long() -> None:
+    bench = started_again("node-a", "node-b")
+    bench.join("a", slots(1))
+    for name in ("ann", "bob"):
+        bench.ask(name)
+    bench.start("ann:1")
+    said = bench.why("bob/1")
+    assert said.reason == "the only GPU is busy"
+    assert said.wait_ms is not None
 
 
 def test_while_no_node_at_all_is_there_nobody_can_say_afterwards_either() -> None:

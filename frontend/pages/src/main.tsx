@@ -1,6 +1,7 @@
 // Fills the page that the service has sent with what its script shows.
 import { render } from "preact";
 import { Announced } from "./announcements";
+import { PageGuard } from "./page_guard";
 import { PAGES } from "./pages";
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
@@ -11,7 +12,7 @@ if (Page && place) {
   const shown = (
     <>
       <Announced />
-      <Page />
+      <PageGuard><Page /></PageGuard>
     </>
   );
   render(shown, place);

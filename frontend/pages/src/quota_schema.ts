@@ -52,15 +52,21 @@ export function kindAt(schema: Kind, path: Path): Kind | undefined {
 
 export const isTable = (kind: Kind) => Boolean(kind.properties) || typeof kind.additionalProperties === "object";
 
-/** What people type, as the file has it: numbers and lists as such, all else as text. Quotes, as the file has them, go. */
+/** Take off the quotes around a text, as the file has them. */
+const unquoted = (text: string) => text.trim().replace(/^"([^"]*)"$|^'([^']*)'$/, "$1$2").trim();
+
+/** The parts of a list: a comma inside of quotes parts nothing. */
+const partsOf = (list: string) => list.match(/\s*(?:"[^"]*"|'[^']*')\s*(?=,|$)|[^,]+/g) ?? [];
+
+/** What people type, as the file has it: numbers and lists as such, all else as text. */
 export function readValue(kind: Kind, typed: string): Value {
-  const text = typed.trim().replace(/^"([^"]*)"$/, "$1");
+  const text = unquoted(typed);
   const kinds = [kind, ...(kind.anyOf ?? [])];
   const has = (type: string) => kinds.some((one) => one.type === type);
   if (has("boolean")) return text === "true";
-  if (has("array")) return text.split(",").map((one) => one.trim()).filter(Boolean);
-  if ((has("number") || has("integer")) && text.trim() !== "" && Number.isFinite(Number(text))) return Number(text);
-  return text.trim();
+  if (has("array")) return partsOf(typed.trim().replace(/^\[(.*)\]$/s, "$1")).map(unquoted).filter(Boolean);
+  if ((has("number") || has("integer")) && text !== "" && Number.isFinite(Number(text))) return Number(text);
+  return text;
 }
 
 /** Say in an empty field that nothing is set, and what could be. */
@@ -71,5 +77,6 @@ export function showUnset(kind: Kind): string {
 
 export function showValue(value: Value | undefined): string {
   if (value === undefined || value === null) return "";
-  return Array.isArray(value) ? value.join(", ") : String(value);
+  if (!Array.isArray(value)) return String(value);
+  return value.map((one) => (one.includes(",") ? `"${one}"` : one)).join(", ");
 }

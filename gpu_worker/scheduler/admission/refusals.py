@@ -115,7 +115,7 @@ def never_allowed(
     What it costs, and where it is at home, nobody can say while the nodes that could hold it are to come back.
     """
     catalog = state.slot_catalog
-    if catalog.awaited and not any(_holds(offer, shape) for offer in catalog.offers[shape.lane]):
+    if catalog.is_yet_to_come(shape):
         return None
     cost, qos, on_cpu = shape.cost, shape.qos, state.slot_catalog.is_on_cpu(shape.lane)
     if not cost:
@@ -179,7 +179,7 @@ def _never_there(
     memory_bytes = max((offer.memory_bytes for offer in offers), default=0)
     if wants.memory_bytes > memory_bytes:
         return TooLarge("--memory", show_size(wants.memory_bytes), show_size(memory_bytes))
-    if any(_holds(offer, shape) for offer in offers):
+    if any(offer.could_hold(shape.need, wants) for offer in offers):
         return None
     return TooLarge("", "", "")
 
@@ -199,10 +199,3 @@ def _mixed(offers: Collection[Offer], kind: SlotKind, need: int) -> MixedNode | 
 
 def _cpus(number: int) -> str:
     return "1 CPU" if number == 1 else f"{number} CPUs"
-
-
-def _holds(offer: Offer, shape: Shape) -> bool:
-    wants = shape.wants
-    enough = wants.cpus <= offer.cpus and wants.memory_bytes <= offer.memory_bytes
-    number = offer.count(wants.kind)
-    return enough and number >= shape.need and (not wants.is_exclusive or offer.is_whole(wants.kind, shape.need))

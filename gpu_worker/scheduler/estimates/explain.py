@@ -60,8 +60,10 @@ def waiting(
     ahead = places.get(request_id, len(places))
     in_quota = not request.entry.shape.cost or state.is_covered(request)
     start_ms, turn_ms = (_starts(state, now_ms) if starts is None else starts).get(request_id, (None, None))
+    if state.slot_catalog.is_yet_to_come(request.entry.shape):  # the replay knows nothing of what comes back
+        start_ms = turn_ms = None
     wait_ms = None if start_ms is None else max(0, start_ms - now_ms)
-    reason, waits_for_room = _reason(state, request, ahead, turn_ms)
+    reason, waits_for_room = _reason(state, request, ahead, turn_ms, now_ms)
     is_on_hold = request.hold is not None
     is_room_made = request.standing is RequestStatus.HELD or _is_room_being_made(state, request)
     is_room_made = is_room_made and not is_on_hold
@@ -86,7 +88,7 @@ def standings(state: State, lane: Lane) -> dict[RequestId, int]:
     return state.estimate_cache.standings[lane]
 
 
-def _reason(state: State, request: Request, ahead: int, turn_ms: int | None) -> tuple[str, bool]:
+def _reason(state: State, request: Request, ahead: int, turn_ms: int | None, now_ms: int) -> tuple[str, bool]:
     """Say why it waits, and whether that is for room alone: another node would help."""
     if request.standing is RequestStatus.HELD:
         return "the process of this notebook's last cell is still ending", False
@@ -95,7 +97,7 @@ def _reason(state: State, request: Request, ahead: int, turn_ms: int | None) -> 
     limit = _limit(state, request, turn_ms)
     if limit is not None:
         return limit, False
-    room, about_nodes = say_room(state, request)
+    room, about_nodes = say_room(state, request, now_ms)
     if room.is_there and ahead < state.settings.look_ahead and _is_room_being_made(state, request):
         word = name_slots(request.entry.shape)
         if request.need == 1:

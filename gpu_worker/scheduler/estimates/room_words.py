@@ -6,6 +6,7 @@ from gpu_worker.scheduler.estimate_cache import Room
 from gpu_worker.scheduler.leases.leases import Request
 from gpu_worker.scheduler.leases.resources import PLAIN
 from gpu_worker.scheduler.leases.shapes import Shape
+from gpu_worker.scheduler.nodes.awaited_nodes import AwaitedNodes
 from gpu_worker.scheduler.nodes.node import Node
 from gpu_worker.scheduler.placement.keep_time import kept_from_until_ms
 from gpu_worker.scheduler.placement.open_nodes import closed_pools
@@ -13,8 +14,10 @@ from gpu_worker.scheduler.policy.projects import Preemption
 from gpu_worker.scheduler.state import State
 
 
-def say_room(state: State, request: Request) -> tuple[Room, list[str]]:
+def say_room(state: State, request: Request, now_ms: int) -> tuple[Room, list[str]]:
     """Find why there is no room for a request, and say it: what is kept from it, what is busy, what is drained."""
+    if state.slot_catalog.is_yet_to_come(request.entry.shape):
+        return Room(is_there=False, reason="", drained=""), [_awaited(state.slot_catalog.awaited, now_ms)]
     room = _find_room(state, request.entry.shape)
     kept, number = _kept_hot(state, request)
     busy = ""
@@ -23,6 +26,15 @@ def say_room(state: State, request: Request) -> tuple[Room, list[str]]:
     elif room.busy > number:
         busy = "all others are busy"
     return room, [part for part in (_of_others(state, request), kept, room.reason, busy, room.drained) if part]
+
+
+def _awaited(nodes: AwaitedNodes, now_ms: int) -> str:
+    """Say that nodes are to come back, and for how long nobody gives them up."""
+    assert nodes.until_ms is not None, "they are awaited"
+    left = show_duration(max(0, nodes.until_ms - now_ms))
+    if len(nodes.names) == 1:
+        return f"node {nodes.names[0]}, which was there before the pool was started again, is awaited for {left} more"
+    return f"{len(nodes.names)} nodes that were there before the pool was started again are awaited for {left} more"
 
 
 def _of_others(state: State, request: Request) -> str:

@@ -98,6 +98,12 @@ class Offer(msgspec.Struct, frozen=True):
         """Whether so many slots of this kind are all that such a node has."""
         return self.count(kind) == need == sum(number for _, number in self.slots) + self.beside
 
+    def could_hold(self, need: int, wants: Wants) -> bool:
+        """Whether such a node could hold a request for so many slots, if nothing ran there."""
+        enough = wants.cpus <= self.cpus and wants.memory_bytes <= self.memory_bytes
+        enough = enough and self.count(wants.kind) >= need
+        return enough and (not wants.is_exclusive or self.is_whole(wants.kind, need))
+
 
 def lane_of(slot: Slot) -> Lane:
     """Find the lane that a slot belongs to."""

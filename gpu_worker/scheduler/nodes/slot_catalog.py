@@ -48,6 +48,12 @@ class SlotCatalog:
         """Count what nodes have offered so far, each once: it never falls."""
         return sum(map(len, self.offers.values()))
 
+    def is_yet_to_come(self, shape: Shape) -> bool:
+        """Whether nodes are to come back, and none that was there since could hold such a request: another may."""
+        return bool(self.awaited) and not any(
+            offer.could_hold(shape.need, shape.wants) for offer in self.offers[shape.lane]
+        )
+
     def kind_of_node(self, slots: Iterable[Slot], cpus: int, memory_bytes: int) -> NodeKind:
         """Return the kind of a node that offers this: the same for all that offer as much."""
         alike = tuple(

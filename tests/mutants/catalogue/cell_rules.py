@@ -106,6 +106,14 @@ CELL_RULES = (
         "nobody is refused for nodes that are to come back after a restart",
     ),
     (
+        "a-wait-for-nodes-that-are-to-come-back-is-as-long-as-they-may-be-away",
+        "estimates/explain.py",
+        "waiting",
+        "state.slot_catalog.is_yet_to_come(request.entry.shape)",
+        "False",
+        "nobody is told a longest wait for what only nodes have that may come back",
+    ),
+    (
         "who-waits-for-a-node-that-never-comes-back-waits-for-ever",
         "nodes/awaited_nodes.py",
         "AwaitedNodes.pop_over",

@@ -25,6 +25,16 @@ def test_who_asks_for_a_gpu_is_not_given_a_cpu_slot_because_that_is_back_first()
     check(day.driver.scheduler.state)
 
 
+def test_nobody_reads_how_long_they_wait_for_a_node_that_may_come_back() -> None:
+    """The reason, and the longest wait are true (17): when a node is back nobody knows."""
+    day = play(
+        "", CPUS, opens(2, "x", "a", 30), node("n", 1, second=60), last=400, does=awaits("cpus", "n"),
+        asks=lambda second: second < 60,
+    )  # fmt: skip
+    assert {answer.wait_ms for _, answer in day.told["x"]} == {None}
+    assert {"is awaited for" in answer.reason for _, answer in day.told["x"]} == {True}
+
+
 def test_where_no_gpu_comes_back_cpu_slots_stand_in_for_them_and_count_as_such() -> None:
     """In a pool without a GPU, a CPU slot counts as one GPU does (quotas)."""
     day = play(

@@ -2,10 +2,15 @@
 
 import logging
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 
 import pytest
+from tornado import web
+from tornado.httputil import HTTPServerRequest, RequestStartLine
+from tornado.log import access_log
 
 from bulletin_spawner.service.page_log import MOST_A_MINUTE, MOST_CHARACTERS, PrintableLines, VisitorLimit
+from bulletin_spawner.service.web_app import log_request
 
 REQUEST = "%d %s %s (%s) %.0f ms"
 
@@ -67,6 +72,49 @@ def test_of_one_kind_so_many_lines_are_written_in_a_minute_and_the_next_says_wha
     now_s[0] += 60
     log.warning(REQUEST, 404, "GET", "/50%s", "1.2.3.4", 1.0)
     assert written.lines[-1] == "404 GET /50%s (1.2.3.4) 1 ms (and 50 before it, left out)"
+
+
+def visit(method: str, path: str, user: str = "", status: int = 200) -> None:
+    """Let the page answer a request and log it."""
+    connection = SimpleNamespace(set_close_callback=lambda _: None, no_keep_alive=False)
+    start = RequestStartLine(method, path, "HTTP/1.0")
+    asked = HTTPServerRequest(start_line=start, connection=connection)  # type: ignore[arg-type]  # Tornado's, of nobody
+    handler = web.RequestHandler(web.Application(), asked)
+    handler.current_user = {"name": user} if user else None
+    handler.set_status(status)
+    log_request(handler)
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        ("GET", "eve", 200),
+        ("GET", "ann", 200),
+        ("GET", "", 302),
+        ("DELETE", "", 200),
+        ("DELETE", "eve", 200),
+        ("POST", "ann", 200),
+    ],
+)
+def test_what_somebody_changes_is_written_however_much_else_is_asked(
+    written: _Lines, monkeypatch: pytest.MonkeyPatch, others: tuple[str, str, int]
+) -> None:
+    """Some pages that are left open ask more often than lines are written; a stranger may as well."""
+    monkeypatch.setattr(access_log, "handlers", [written])
+    monkeypatch.setattr(access_log, "level", logging.INFO)
+    method, user, status = others
+    for _ in range(MOST_A_MINUTE + 1):
+        visit(method, "/api/v1/me", user, status)
+    visit("DELETE", "/api/v1/nodes/n1/drain", "ann")
+    assert len(written.lines) == MOST_A_MINUTE + 1
+    assert written.lines[-1].startswith("200 DELETE /api/v1/nodes/n1/drain")
+
+
+def test_methods_that_a_stranger_makes_up_are_one_kind(written: _Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access_log, "handlers", [written])
+    for number in range(MOST_A_MINUTE + 50):
+        visit(f"M{number}", "/", status=405)
+    assert len(written.lines) == MOST_A_MINUTE
 
 
 def test_a_traceback_has_its_lines_and_nothing_else(log: logging.Logger, written: _Lines) -> None:

@@ -12,7 +12,7 @@ from tests.house.packages import ROOT
 ESBUILD = ROOT / "node_modules" / ".bin" / "esbuild"
 
 
-def test_numbers_are_shown_as_frontend_pages_test_says(tmp_path: Path) -> None:
+def test_pages_decide_as_frontend_pages_test_says(tmp_path: Path) -> None:
     if shutil.which("node") is None or not ESBUILD.exists():
         assert not os.environ.get("CI"), "CI has Node and what builds the pages"
         pytest.skip("there is no Node, or it has no modules: python3 make.py lab")

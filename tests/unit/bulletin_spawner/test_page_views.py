@@ -4,10 +4,11 @@ import msgspec
 import pytest
 
 from bulletin.ids import ProjectId, UserName
+from bulletin.picture_sight import SOMEONE
 from bulletin_spawner.service.me_view import view_me
 from bulletin_spawner.service.now_view import MOST_SHOWN, view_now
 from bulletin_spawner.service.project_view import view_project, view_projects
-from bulletin_spawner.service.viewer import SOMEONE, Sight, Viewer, viewer_of
+from bulletin_spawner.service.viewer import Sight, Viewer, viewer_of
 from tests.unit.bulletin_spawner.page_reports import ADA, BOB, EVE, GUESTS, ML, REPORT, USE, VISION, waiting
 
 ADA_LOOKS = Viewer(user=ADA, groups=("ml",))

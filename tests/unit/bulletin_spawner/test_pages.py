@@ -8,9 +8,10 @@ from tornado.template import Loader
 import bulletin_spawner.service
 from bulletin.codes import CellOutcome
 from bulletin.ids import CellId, ProjectId, SlotId, UserName
-from bulletin.wire.messages import CellPicture, Picture, SlotPicture, WaitingPicture
+from bulletin.picture_sight import SOMEONE, hide_others
+from bulletin.wire.messages import AbsentNode, CellPicture, Picture, SlotPicture, WaitingPicture
 from bulletin_spawner.service.page_shell import PAGES
-from bulletin_spawner.service.pages import SOMEONE, describe_page, hide_others
+from bulletin_spawner.service.pages import describe_page
 
 PICTURE = Picture(
     slots=(
@@ -57,18 +58,26 @@ PICTURE = Picture(
 
 
 def test_a_user_sees_their_own_name_and_nobody_elses() -> None:
-    seen = hide_others(PICTURE, "bob", is_manager=False)
+    seen = hide_others(PICTURE, UserName("bob"))
     assert [slot.user for slot in seen.slots] == [SOMEONE, "bob", None]
     assert [one.user for one in seen.waiting] == ["bob", SOMEONE]
     text = msgspec.json.encode(seen).decode()
     assert "ada" not in text
     assert seen.recent == ()
-    assert seen.project is None
     assert "cells" not in text
 
 
-def test_a_manager_sees_everything() -> None:
-    assert hide_others(PICTURE, "root", is_manager=True) is PICTURE
+def test_what_the_machines_say_is_for_admins() -> None:
+    """The page asks as an admin; a database's address and its driver's words are nobody else's to know."""
+    absent = AbsentNode(node="n3", absent_ms=9_000, problem="its agent at 10.0.0.7 showed the key of n4")
+    picture = msgspec.structs.replace(
+        PICTURE, ledger_problem="connection to db.inside:5432 was refused", absent_nodes=(absent,)
+    )
+    seen = hide_others(picture, UserName("bob"))
+    assert [one.node for one in seen.absent_nodes] == ["n3"]
+    text = msgspec.json.encode(seen).decode()
+    assert "10.0.0.7" not in text
+    assert "db.inside" not in text
 
 
 def test_the_summary_counts_what_is_free_ready_and_waited_for() -> None:

@@ -4,10 +4,12 @@ import asyncio
 import threading
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
 from bulletin.codes import RefusalCode
 from bulletin.ids import KernelId
+from bulletin.picture_sight import hide_others
 from bulletin.wire import messages as wire
 from gpu_worker.broker import picture
 from gpu_worker.broker.hub_answers import Hub
@@ -43,6 +45,7 @@ async def draw(broker: BrokerParts, viewer: Person) -> wire.Picture:
         broker.console.drains.why,
         started_ms=0,
         counters={"malformed": 3},
+        ledger_problem="db.inside:5432 refused the connection",
         serves_hub=True,
     )
 
@@ -50,6 +53,20 @@ async def draw(broker: BrokerParts, viewer: Person) -> wire.Picture:
 def test_counters_are_for_admins(broker: BrokerParts) -> None:
     assert asyncio.run(draw(broker, ANN)).counters == {}
     assert asyncio.run(draw(broker, ADMIN)).counters == {"malformed": 3}
+
+
+def test_what_the_ledgers_server_says_is_for_admins(broker: BrokerParts) -> None:
+    assert asyncio.run(draw(broker, ANN)).ledger_problem == ""
+    assert "db.inside" in asyncio.run(draw(broker, ADMIN)).ledger_problem
+
+
+def test_what_the_page_leaves_of_an_admins_picture_is_what_the_broker_draws(broker: BrokerParts) -> None:
+    """The page asks once for all of its readers, as an admin."""
+    broker.join()
+    for person in (ANN, EVE):
+        broker.submit(person, f"of-{person.user}")
+    whole, own = (asyncio.run(draw(broker, viewer)) for viewer in (ADMIN, ANN))
+    assert hide_others(whole, ANN.user) == msgspec.structs.replace(own, project=whole.project)
 
 
 def test_why_others_wait_is_theirs_to_know(broker: BrokerParts) -> None:
