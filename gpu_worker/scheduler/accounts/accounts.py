@@ -345,9 +345,9 @@ class Accounts:
         below = account.used_below(self.qos, qos.priority, may_borrow=True)
         return shape.cost - max(0, below - account.replaced)  # what goes for somebody here counts no more in any case
 
-    def is_covered(self, account: Account, shape: Shape) -> bool:
+    def is_covered(self, account: Account, entry: QueueEntry) -> bool:
         """Whether a request of a project would be within its guarantee, or within that of one that it is in."""
-        return is_covered(account, self.quota_cost(account, shape))
+        return is_covered(account, self.quota_cost(account, entry.shape), entry)
 
     def kept_in_limits(self, account: Account, entry: QueueEntry) -> Iterator[int | None]:
         """Find what the limit of each project that a request is in keeps from it for those that are late.
@@ -355,11 +355,11 @@ class Accounts:
         None is: a guarantee inside covers the request, which is within that limit in any case.
         """
         cost = self.quota_cost(account, entry.shape)
-        covered = bool(account.children) and Branch(account, is_members=True).will_cover(cost)
+        covered = bool(account.children) and Branch(account, is_members=True).will_cover(cost, entry)
         for at in account.path:
             yield None if covered else at.kept_for_late(entry.id)
             at_home = self.homes is not None and self.homes.cover_at(at, account, entry.shape)
-            covered = covered or at.will_cover(cost) or at_home
+            covered = covered or at.will_cover(cost, entry) or at_home
 
     def is_allowed(self, account: Account, entry: QueueEntry, parts: Parts = NO_PARTS) -> bool:
         """Whether the project and all that it is in may use so much more, once what must give way has made room.
@@ -380,7 +380,7 @@ class Accounts:
             if spendable is not None and spendable < shape.charged * entry.key.walltime_ms:
                 return False
         sides = quota_sides(account) if qos.must_be_in_quota else ()
-        lefts = [side.guaranteed - side.used + gives_way + parts.beside_side(account, side) for side in sides]
+        lefts = [side.left_for(entry) + gives_way + parts.beside_side(account, side) for side in sides]
         is_in_whole = not lefts or max(lefts) >= shape.cost
         if lefts and self.homes is not None:
             if not self.homes.quota_places(self, account, shape, is_in_whole=is_in_whole):

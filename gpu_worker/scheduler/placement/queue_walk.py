@@ -5,6 +5,7 @@ from functools import partial
 from typing import Literal
 
 from bulletin.ids import ProjectId, SessionId
+from gpu_worker.scheduler.accounts.kept_room import Claim
 from gpu_worker.scheduler.leases.leases import Request
 from gpu_worker.scheduler.leases.resources import Lane
 from gpu_worker.scheduler.leases.shapes import Shape
@@ -15,6 +16,7 @@ from gpu_worker.scheduler.placement.places import is_free
 from gpu_worker.scheduler.placement.reclaim_prospects import ReclaimProspects
 from gpu_worker.scheduler.placement.seats import choose_slots
 from gpu_worker.scheduler.queue.closed import Closed
+from gpu_worker.scheduler.queue.patience import claim_of
 from gpu_worker.scheduler.state import State
 
 
@@ -236,6 +238,8 @@ class QueueWalk:
                 if self._first is not None:
                     continue
                 if request.id in state.pending and not self._closed.has_all(queue.shapes):
+                    if not self._is_placed:
+                        state.accounts.of(request.project).note_passed(request.entry)
                     queue.leave(request.project, request.entry)
                     if self._is_placed and has_node(state, request.entry.shape):
                         served.append((request, self._pool, self._replaces))
@@ -245,6 +249,7 @@ class QueueWalk:
             for one, pool, replaces in reversed(served):
                 self._use(one, pool, -1, replaces=replaces)
             for request in reversed(aside):
+                state.accounts.of(request.project).passed = None
                 queue.enter(request.project, request.entry)
                 state.patience.expect_request(state.accounts, request)  # its user's timer may have gone meanwhile
 
@@ -257,9 +262,10 @@ class QueueWalk:
 
     def _use(self, request: Request, pool: str, sign: Literal[1, -1], *, replaces: bool) -> None:
         user, cost = (request.project, request.user, request.qos), request.entry.shape.cost
-        if not request.entry.key.is_early:  # it uses meanwhile what a limit keeps for it
+        if not request.entry.key.is_early:  # it uses meanwhile what is kept for it
+            claim = Claim(0) if sign > 0 else claim_of(self._state.accounts, request)
             for at in self._state.accounts.of(request.project).path:
-                at.late[request.id] = 0 if sign > 0 or at.limit is None else cost
+                at.late[request.id] = claim
         self._state.queue.use(*user, cost, sign, is_awaited=True)
         for holder, amount, _ in self._state.accounts.holders(*user, cost) if replaces else ():
             holder.replacing += sign * amount

@@ -11,6 +11,7 @@ import msgspec
 
 from bulletin.ids import ProjectId, RequestId, UserName
 from gpu_worker.scheduler.accounts.accounts import Accounts
+from gpu_worker.scheduler.accounts.kept_room import Claim
 from gpu_worker.scheduler.leases.leases import Request
 from gpu_worker.scheduler.leases.life import RequestStatus
 from gpu_worker.scheduler.leases.shapes import QueueEntry
@@ -69,12 +70,12 @@ class Patience:
 
     @staticmethod
     def note_late(accounts: Accounts, request: Request) -> None:
-        """Note where a request is late: its user has no other one then, and limits are kept for it."""
+        """Note where a request is late: its user has no other one then, and limits and guarantees are kept for it."""
         if request.entry.key.is_early:
             return
         accounts.user_of(request.project, request.user).late = request.id
         for at in accounts.of(request.project).path:
-            at.late[request.id] = request.entry.shape.cost if at.limit is not None else 0
+            at.late[request.id] = claim_of(accounts, request)
         accounts.of(request.project).note_change()
 
     @staticmethod
@@ -90,6 +91,15 @@ class Patience:
             if is_granted and now_ms >= at.late_grant_ms + patience_ms:
                 at.late_grant_ms = now_ms
         accounts.of(request.project).note_change()
+
+
+def claim_of(accounts: Accounts, request: Request) -> Claim:
+    """Say what is kept for a late request: of a guarantee nothing from who never borrows, unless it never does either.
+
+    Whoever may borrow borrows then, but who may not would wait for as long as it does, whatever keeps it waiting.
+    """
+    firm = frozenset(name for name, qos in accounts.qos.items() if qos.must_be_in_quota)
+    return Claim(request.entry.shape.cost, frozenset() if request.qos in firm else firm)
 
 
 def as_waited(request: Request, patience_ms: int, now_ms: int) -> QueueEntry:
