@@ -11,7 +11,6 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from bulletin.ids import LeaseId, ProjectId, RequestId, UserName
-from gpu_worker.scheduler.accounts.kept_room import Claim
 from gpu_worker.scheduler.leases.leases import LEAVING, Lease, insert_hot
 from gpu_worker.scheduler.leases.life import Phase
 from gpu_worker.scheduler.leases.shapes import QueueEntry, QueueKey, Shape
@@ -123,7 +122,8 @@ class Account(UsageTotals, kw_only=True):
     lost_ms: int = 0
     reclaims: int = 0
     late_grant_ms: int = NEVER_MS  #: when a late request of it was last granted before its siblings'
-    late: dict[RequestId, Claim] = msgspec.field(default_factory=dict)  #: of late requests here and inside
+    late: dict[RequestId, int] = msgspec.field(default_factory=dict)  #: late requests here and inside: what each costs
+    firm: frozenset[str] = frozenset()  #: classes of service that never borrow
     passed: QueueEntry | None = None  #: the first request that an admin put first, and that waits in this walk
     #: It among its siblings, and its own users among the projects inside it.
     trader: Trader
@@ -269,8 +269,7 @@ class Account(UsageTotals, kw_only=True):
 
         That is beside what is kept of it for others, where it is a request that asks.
         """
-        is_within = self.used - self.replaced + cost <= self.guaranteed
-        return is_within and self.used - self.replaced + cost + self.kept_of_guarantee(entry) <= self.guaranteed
+        return self.used - self.replaced + cost + self.kept_of_guarantee(entry) <= self.guaranteed
 
     def given_up_beside(self, qos: Mapping[str, QoS], priority: int) -> int:
         """Sum up what cells of a class of this priority use that are going for the part of another user."""
@@ -293,39 +292,41 @@ class Account(UsageTotals, kw_only=True):
     def kept_for_late(self, request: RequestId) -> int:
         """Find what its limit keeps for the request that is late here for the longest time, unless it is this one."""
         first = next(iter(self.late.items()), None)
-        return 0 if first is None or first[0] == request else first[1].cost
+        return 0 if first is None or first[0] == request else first[1]
 
-    def claim_on(self, amount: int) -> tuple[RequestId, Claim] | None:
-        """Find the claim of the request that is late here for the longest time of those that cost no more than this."""
-        return next(((name, claim) for name, claim in self.late.items() if 0 < claim.cost <= amount), None)
+    def late_within(self, amount: int) -> tuple[RequestId, int] | None:
+        """Find the request that is late here for the longest time of those that cost no more than this, and its cost.
+
+        One for which room is made costs nothing: it uses that already.
+        """
+        return next(((name, cost) for name, cost in self.late.items() if 0 < cost <= amount), None)
 
     def kept_of_guarantee(self, entry: QueueEntry | None, *, by_users: bool = False) -> int:
         """Find what is kept of its guarantee from a request for another one in it, which that could cover alone.
 
         `by_users` asks of what its own users are guaranteed beside the projects inside it. The innermost guarantee is
         kept that is large enough. Whom an admin put first, or boosted, is in nobody's way, but in that of one like it.
+        Nothing is kept from who never borrows: who does may start elsewhere meanwhile, and such a one could only wait.
         """
         foremost = self._foremost
         if entry is None or not self.guaranteed or (foremost is None and not self.late):
             return 0
+        if entry.shape.qos in self.firm:
+            return 0
         inside = sum(child.guaranteed for child in self.children.values())
-        amount = self.guaranteed - inside if by_users else self.guaranteed
+        own = self.guaranteed - inside if self.children else 0
+        amount = own if by_users else self.guaranteed
         if foremost is not None and foremost.id != entry.id and 0 < foremost.shape.cost <= amount:
-            is_nearer = not by_users and bool(self.children) and foremost.shape.cost <= self.guaranteed - inside
-            return 0 if is_nearer else foremost.shape.cost
+            return 0 if not by_users and foremost.shape.cost <= own else foremost.shape.cost
         user = self.users.get(entry.user)
         if foremost is not None or entry.key.turn or (user is not None and user.is_boosted):
             return 0
-        found = self.claim_on(amount)
-        if found is None or found[0] == entry.id or entry.shape.qos in found[1].spared:
+        name, cost = self.late_within(amount) or (entry.id, 0)
+        if name == entry.id:
             return 0
-        name, claim = found
         child = next((child for child in self.children.values() if name in child.late), None)
-        if child is not None:
-            is_elsewhere = by_users or claim.cost <= child.guaranteed
-        else:
-            is_elsewhere = not by_users and bool(self.children) and claim.cost <= self.guaranteed - inside
-        return 0 if is_elsewhere else claim.cost
+        is_elsewhere = (not by_users and cost <= own) if child is None else (by_users or cost <= child.guaranteed)
+        return 0 if is_elsewhere else cost
 
     @property
     def _foremost(self) -> QueueEntry | None:

@@ -48,12 +48,7 @@ class Homes(Protocol):
 class Accounts:
     """All projects of a pool. One that is not configured is there as soon as somebody names it, with no guarantee."""
 
-    def __init__(
-        self,
-        projects: Iterable[Project],
-        qos: Iterable[QoS],
-        now_ms: int = 0,
-    ) -> None:
+    def __init__(self, projects: Iterable[Project], qos: Iterable[QoS], now_ms: int = 0) -> None:
         self.qos = {one.name: one for one in qos}
         self.now_ms = now_ms  #: the time of the step
         self.began_ms: int | None = None  #: that of the first one, from which the age of use counts
@@ -105,6 +100,7 @@ class Accounts:
             trader=Trader(market, project.weight),
             members=Trader(Market()),
             is_bounded=project.is_bounded or (parent is not None and parent.is_bounded),
+            firm=frozenset(name for name, qos in self.qos.items() if qos.must_be_in_quota),
         )
         siblings = self.top if parent is None else parent.children
         siblings[project.id] = self.by_id[project.id] = account
@@ -380,7 +376,7 @@ class Accounts:
             if spendable is not None and spendable < shape.charged * entry.key.walltime_ms:
                 return False
         sides = quota_sides(account) if qos.must_be_in_quota else ()
-        lefts = [side.left_for(entry) + gives_way + parts.beside_side(account, side) for side in sides]
+        lefts = [side.guaranteed - side.used + gives_way + parts.beside_side(account, side) for side in sides]
         is_in_whole = not lefts or max(lefts) >= shape.cost
         if lefts and self.homes is not None:
             if not self.homes.quota_places(self, account, shape, is_in_whole=is_in_whole):

@@ -62,10 +62,6 @@ class Branch(msgspec.Struct, frozen=True):
         left = self.guaranteed - self.used + self.account.replaced_by_users - cost
         return left >= 0 and left >= self.account.kept_of_guarantee(entry, by_users=True)
 
-    def left_for(self, entry: QueueEntry) -> int:
-        """Compute what is left of its guarantee for a request, beside what is kept of it for others."""
-        return self.guaranteed - self.used - self.account.kept_of_guarantee(entry, by_users=self.is_members)
-
     @property
     def awaited(self) -> int:
         """Of what it uses, what requests are to have that are only taken for granted in this walk."""

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from bulletin.ids import RequestId
 from gpu_worker.scheduler.accounts.account import Account
-from gpu_worker.scheduler.accounts.kept_room import Claim
 
 
 class Headroom(NamedTuple):
@@ -18,8 +17,8 @@ class Headroom(NamedTuple):
     has_guarantee_left: bool
     allowed: int | None  #: of its limit, for what is used; None is no limit
     held: int | None  #: the same, for what is held
-    late: tuple[RequestId, Claim] | None  #: for whom its limit keeps how much
-    claim: tuple[RequestId, Claim] | None  #: the same of its guarantee
+    late: tuple[RequestId, int] | None  #: for whom its limit keeps how much
+    late_covered: tuple[RequestId, int] | None  #: the same of its guarantee
     changes: int  #: of what has a budget, of which anything may matter
 
 
@@ -36,6 +35,6 @@ def headroom(account: Account, most: int) -> Headroom:
         allowed=None if limit is None else min(2 * most, limit - account.used),  # besides what is kept for the late one
         held=None if limit is None else min(most, limit - account.held),
         late=None if limit is None else next(iter(account.late.items()), None),
-        claim=account.claim_on(account.guaranteed),
+        late_covered=account.late_within(account.guaranteed),
         changes=0 if account.project.budget is None else account.changes,
     )

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Literal
 
 from bulletin.ids import ProjectId, SessionId
-from gpu_worker.scheduler.accounts.kept_room import Claim
 from gpu_worker.scheduler.leases.leases import Request
 from gpu_worker.scheduler.leases.resources import Lane
 from gpu_worker.scheduler.leases.shapes import Shape
@@ -16,7 +15,6 @@ from gpu_worker.scheduler.placement.places import is_free
 from gpu_worker.scheduler.placement.reclaim_prospects import ReclaimProspects
 from gpu_worker.scheduler.placement.seats import choose_slots
 from gpu_worker.scheduler.queue.closed import Closed
-from gpu_worker.scheduler.queue.patience import claim_of
 from gpu_worker.scheduler.state import State
 
 
@@ -263,9 +261,8 @@ class QueueWalk:
     def _use(self, request: Request, pool: str, sign: Literal[1, -1], *, replaces: bool) -> None:
         user, cost = (request.project, request.user, request.qos), request.entry.shape.cost
         if not request.entry.key.is_early:  # it uses meanwhile what is kept for it
-            claim = Claim(0) if sign > 0 else claim_of(self._state.accounts, request)
             for at in self._state.accounts.of(request.project).path:
-                at.late[request.id] = claim
+                at.late[request.id] = 0 if sign > 0 else cost
         self._state.queue.use(*user, cost, sign, is_awaited=True)
         for holder, amount, _ in self._state.accounts.holders(*user, cost) if replaces else ():
             holder.replacing += sign * amount

@@ -11,7 +11,6 @@ import msgspec
 
 from bulletin.ids import ProjectId, RequestId, UserName
 from gpu_worker.scheduler.accounts.accounts import Accounts
-from gpu_worker.scheduler.accounts.kept_room import Claim
 from gpu_worker.scheduler.leases.leases import Request
 from gpu_worker.scheduler.leases.life import RequestStatus
 from gpu_worker.scheduler.leases.shapes import QueueEntry
@@ -75,7 +74,7 @@ class Patience:
             return
         accounts.user_of(request.project, request.user).late = request.id
         for at in accounts.of(request.project).path:
-            at.late[request.id] = claim_of(accounts, request)
+            at.late[request.id] = request.entry.shape.cost
         accounts.of(request.project).note_change()
 
     @staticmethod
@@ -91,15 +90,6 @@ class Patience:
             if is_granted and now_ms >= at.late_grant_ms + patience_ms:
                 at.late_grant_ms = now_ms
         accounts.of(request.project).note_change()
-
-
-def claim_of(accounts: Accounts, request: Request) -> Claim:
-    """Say what is kept for a late request: of a guarantee nothing from who never borrows, unless it never does either.
-
-    Whoever may borrow borrows then, but who may not would wait for as long as it does, whatever keeps it waiting.
-    """
-    firm = frozenset(name for name, qos in accounts.qos.items() if qos.must_be_in_quota)
-    return Claim(request.entry.shape.cost, frozenset() if request.qos in firm else firm)
 
 
 def as_waited(request: Request, patience_ms: int, now_ms: int) -> QueueEntry:

@@ -18,11 +18,14 @@ def claimed(view: View, request: Waiting) -> Side | None:
 def is_guarantee_kept(view: View, request: Waiting) -> bool:
     """Whether no guarantee may cover the request beside another one, for which that is kept."""
     cost, chain = view.books.most_cost(request.event), view.tree.chain(request.event.project)
-    claims: dict[Side, list[int]] = {}
+    claims: dict[Side, int] = {}
     for other in view.books.waiting.values():
         side = claimed(view, other) if other is not request else None
-        if side is not None and side in chain:
-            claims.setdefault(side, []).append(view.books.most_cost(other.event))
-    lefts = {side: view.guaranteed.get(side, 0) - view.used.get(side, 0) - cost for side in chain}
-    covering = [side for side, left in lefts.items() if left >= 0]
-    return bool(claims) and not any(lefts[side] >= max(claims.get(side, [0])) for side in covering)
+        if side is not None:
+            claims[side] = max(claims.get(side, 0), view.books.most_cost(other.event))
+    kept = 0  #: inside, and so from what a guarantee further out covers, too
+    for side in chain:
+        kept = max(kept, claims.get(side, 0))
+        if view.used.get(side, 0) + cost + kept <= view.guaranteed.get(side, 0):
+            return False
+    return kept > 0

@@ -6,6 +6,7 @@ from bulletin.ids import SessionId
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.play import play as judged
 from tests.scheduler.promises.played import GRACE_S, SOON_S, YOUNG_S, Day, at, many, node, opens, play
+from tests.scheduler.promises.random_largest import largest_history
 
 PATIENCE_S = 1800
 #: How long the small ones run, the minute in which a cell may start, and how soon whoever is covered has theirs.
@@ -63,3 +64,10 @@ def test_what_idles_meanwhile_is_used_by_those_from_whom_it_is_kept() -> None:
         many(2, 600, "s", "a", *[SMALL_S] * 30, think=1), opens(900, "large", "a", 600, gpus=4, time=1200), last=6000,
     )  # fmt: skip
     assert day.running(PATIENCE_S + 2000, "s") == 2
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_so_it_is_on_any_such_day(part: int) -> None:
+    for seed in range(part * 25, part * 25 + 25):
+        judge, _ = judged(largest_history(seed))
+        assert not judge.violations, f"seed {seed}: {judge.violations[0]}"
