@@ -73,8 +73,8 @@ class _Choice:
         cost = accounts.quota_cost(account, shape)
         if not self._state.is_covered(request) or not accounts.is_allowed(account, request.entry):
             return False
-        covering = [at for at in account.path if at.will_cover(cost)]
-        if covering and not any(at.will_cover(cost + promised.get(id(at), 0)) for at in covering):
+        covering = [at for at in account.path if at.will_cover(cost, request.entry)]
+        if covering and not any(at.will_cover(cost + promised.get(id(at), 0), request.entry) for at in covering):
             return False
         if not covering and promised.get(id(account)):  # in a node pool, or beside the projects inside: one at a time
             return False

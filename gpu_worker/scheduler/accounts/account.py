@@ -124,6 +124,8 @@ class Account(UsageTotals, kw_only=True):
     reclaims: int = 0
     late_grant_ms: int = NEVER_MS  #: when a late request of it was last granted before its siblings'
     late: dict[RequestId, int] = msgspec.field(default_factory=dict)  #: late requests here and inside: what each costs
+    firm: frozenset[str] = frozenset()  #: classes of service that never borrow
+    passed: QueueEntry | None = None  #: the first request that an admin put first, and that waits in this walk
     #: It among its siblings, and its own users among the projects inside it.
     trader: Trader
     members: Trader
@@ -271,9 +273,12 @@ class Account(UsageTotals, kw_only=True):
         """Whether so much more would be within its guarantee."""
         return self.used + cost <= self.guaranteed
 
-    def will_cover(self, cost: int) -> bool:
-        """Whether so much more would be within its guarantee once others have the places of cells that are going."""
-        return self.used - self.replaced + cost <= self.guaranteed
+    def will_cover(self, cost: int, entry: QueueEntry | None = None) -> bool:
+        """Whether so much more would be within its guarantee once others have the places of cells that are going.
+
+        That is beside what is kept of it for others, where it is a request that asks.
+        """
+        return self.used - self.replaced + cost + self.kept_of_guarantee(entry) <= self.guaranteed
 
     def given_up_beside(self, qos: Mapping[str, QoS], priority: int) -> int:
         """Sum up what cells of a class of this priority use that are going for the part of another user."""
@@ -297,3 +302,51 @@ class Account(UsageTotals, kw_only=True):
         """Find what its limit keeps for the request that is late here for the longest time, unless it is this one."""
         first = next(iter(self.late.items()), None)
         return 0 if first is None or first[0] == request else first[1]
+
+    def late_within(self, amount: int) -> tuple[RequestId, int] | None:
+        """Find the request that is late here for the longest time of those that cost no more than this, and its cost.
+
+        One for which room is made costs nothing: it uses that already.
+        """
+        return next(((name, cost) for name, cost in self.late.items() if 0 < cost <= amount), None)
+
+    def kept_of_guarantee(self, entry: QueueEntry | None, *, by_users: bool = False) -> int:
+        """Find what is kept of its guarantee from a request for another one in it, which that could cover alone.
+
+        `by_users` asks of what its own users are guaranteed beside the projects inside it. The innermost guarantee is
+        kept that is large enough. Whom an admin put first, or boosted, is in nobody's way, but in that of one like it.
+        Nothing is kept from who never borrows: who does may start elsewhere meanwhile, and such a one could only wait.
+        """
+        foremost = self._foremost
+        if entry is None or not self.guaranteed or (foremost is None and not self.late):
+            return 0
+        if entry.shape.qos in self.firm:
+            return 0
+        inside = sum(child.guaranteed for child in self.children.values())
+        own = self.guaranteed - inside if self.children else 0
+        amount = own if by_users else self.guaranteed
+        if foremost is not None and foremost.id != entry.id and 0 < foremost.shape.cost <= amount:
+            return 0 if not by_users and foremost.shape.cost <= own else foremost.shape.cost
+        user = self.users.get(entry.user)
+        if foremost is not None or entry.key.turn or (user is not None and user.is_boosted):
+            return 0
+        name, cost = self.late_within(amount) or (entry.id, 0)
+        if name == entry.id:
+            return 0
+        child = next((child for child in self.children.values() if name in child.late), None)
+        is_elsewhere = (not by_users and cost <= own) if child is None else (by_users or cost <= child.guaranteed)
+        return 0 if is_elsewhere else cost
+
+    @property
+    def _foremost(self) -> QueueEntry | None:
+        """The first request of its own users, if an admin put that first, or boosted its user."""
+        if self.passed is not None or not self.firsts:
+            return self.passed
+        rank, name, shape = self.firsts[0]
+        return self.users[name].lines[shape][0][1] if rank[0] or not rank[1] else None
+
+    def note_passed(self, entry: QueueEntry) -> None:
+        """Note that a request waits for running cells while those behind it are looked at: whom it was put before."""
+        is_first = bool(entry.key.turn) or self.users[entry.user].is_boosted
+        if is_first and self.passed is None and entry.shape.cost:
+            self.passed = entry

@@ -48,12 +48,7 @@ class Homes(Protocol):
 class Accounts:
     """All projects of a pool. One that is not configured is there as soon as somebody names it, with no guarantee."""
 
-    def __init__(
-        self,
-        projects: Iterable[Project],
-        qos: Iterable[QoS],
-        now_ms: int = 0,
-    ) -> None:
+    def __init__(self, projects: Iterable[Project], qos: Iterable[QoS], now_ms: int = 0) -> None:
         self.qos = {one.name: one for one in qos}
         self.now_ms = now_ms  #: the time of the step
         self.began_ms: int | None = None  #: that of the first one, from which the age of use counts
@@ -105,6 +100,7 @@ class Accounts:
             trader=Trader(market, project.weight),
             members=Trader(Market()),
             is_bounded=project.is_bounded or (parent is not None and parent.is_bounded),
+            firm=frozenset(name for name, qos in self.qos.items() if qos.must_be_in_quota),
         )
         siblings = self.top if parent is None else parent.children
         siblings[project.id] = self.by_id[project.id] = account
@@ -345,9 +341,9 @@ class Accounts:
         below = account.used_below(self.qos, qos.priority, may_borrow=True)
         return shape.cost - max(0, below - account.replaced)  # what goes for somebody here counts no more in any case
 
-    def is_covered(self, account: Account, shape: Shape) -> bool:
+    def is_covered(self, account: Account, entry: QueueEntry) -> bool:
         """Whether a request of a project would be within its guarantee, or within that of one that it is in."""
-        return is_covered(account, self.quota_cost(account, shape))
+        return is_covered(account, self.quota_cost(account, entry.shape), entry)
 
     def kept_in_limits(self, account: Account, entry: QueueEntry) -> Iterator[int | None]:
         """Find what the limit of each project that a request is in keeps from it for those that are late.
@@ -355,11 +351,11 @@ class Accounts:
         None is: a guarantee inside covers the request, which is within that limit in any case.
         """
         cost = self.quota_cost(account, entry.shape)
-        covered = bool(account.children) and Branch(account, is_members=True).will_cover(cost)
+        covered = bool(account.children) and Branch(account, is_members=True).will_cover(cost, entry)
         for at in account.path:
             yield None if covered else at.kept_for_late(entry.id)
             at_home = self.homes is not None and self.homes.cover_at(at, account, entry.shape)
-            covered = covered or at.will_cover(cost) or at_home
+            covered = covered or at.will_cover(cost, entry) or at_home
 
     def is_allowed(self, account: Account, entry: QueueEntry, parts: Parts = NO_PARTS) -> bool:
         """Whether the project and all that it is in may use so much more, once what must give way has made room.

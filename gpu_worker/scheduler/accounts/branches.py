@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import msgspec
 
 from gpu_worker.scheduler.accounts.account import Account
+from gpu_worker.scheduler.leases.shapes import QueueEntry
 from gpu_worker.scheduler.policy.credits import Trader
 
 
@@ -51,10 +52,15 @@ class Branch(msgspec.Struct, frozen=True):
         """Whether so much more would be within its guarantee."""
         return self.used + cost <= self.guaranteed
 
-    def will_cover(self, cost: int) -> bool:
-        """Whether so much more would be within its guarantee once others have the places of cells that are going."""
-        replaced = self.account.replaced_by_users if self.is_members else self.account.replaced
-        return self.used - replaced + cost <= self.guaranteed
+    def will_cover(self, cost: int, entry: QueueEntry | None = None) -> bool:
+        """Whether so much more would be within its guarantee once others have the places of cells that are going.
+
+        That is beside what is kept of it for others, where it is a request that asks.
+        """
+        if not self.is_members:
+            return self.account.will_cover(cost, entry)
+        left = self.guaranteed - self.used + self.account.replaced_by_users - cost
+        return left >= 0 and left >= self.account.kept_of_guarantee(entry, by_users=True)
 
     @property
     def awaited(self) -> int:
@@ -79,14 +85,22 @@ class Branch(msgspec.Struct, frozen=True):
         return has - sum(child.held - child.leaving - sum(child.hot.values()) for child in inside)
 
 
-def is_covered(account: Account, cost: int) -> bool:
-    """Whether the users of a project, it, or one that it is in, will be within its guarantee with so much more."""
-    at: Account | None = account
-    while at is not None:
-        if at.will_cover(cost):
+def is_covered(account: Account, cost: int, entry: QueueEntry | None = None) -> bool:
+    """Whether the users of a project, it, or one that it is in, will be within its guarantee with so much more.
+
+    With a request it is beside what is kept for others. What is kept inside a project is kept there from what that one
+    is in covers, too: it would be in the way of the nearer guarantee.
+    """
+    kept = 0
+    if account.children:
+        kept = account.kept_of_guarantee(entry, by_users=True)
+        if Branch(account, is_members=True).will_cover(cost + kept):
             return True
-        at = at.parent
-    return bool(account.children) and Branch(account, is_members=True).will_cover(cost)
+    for at in account.path:
+        kept = max(kept, at.kept_of_guarantee(entry))
+        if at.will_cover(cost + kept):
+            return True
+    return False
 
 
 def covered_room(account: Account) -> int:

@@ -13,11 +13,12 @@ from gpu_worker.scheduler.accounts.account import Account
 class Headroom(NamedTuple):
     """What is left in one project, in thousandths of a GPU."""
 
-    covered: int  #: of its guarantee, once others have the places of cells that are going
+    covered: int  #: of its guarantee, once others have the places of cells that are going, with what is kept of it
     has_guarantee_left: bool
     allowed: int | None  #: of its limit, for what is used; None is no limit
     held: int | None  #: the same, for what is held
     late: tuple[RequestId, int] | None  #: for whom its limit keeps how much
+    late_covered: tuple[RequestId, int] | None  #: the same of its guarantee
     changes: int  #: of what has a budget, of which anything may matter
 
 
@@ -29,10 +30,11 @@ def headroom(account: Account, most: int) -> Headroom:
     """Say what is left in a project for those inside it, for requests that cost at most so much."""
     limit = account.limit
     return Headroom(
-        covered=min(most, max(0, account.guaranteed - account.used + account.replaced)),
+        covered=min(2 * most, max(0, account.guaranteed - account.used + account.replaced)),
         has_guarantee_left=account.used - account.replaced < account.guaranteed,
         allowed=None if limit is None else min(2 * most, limit - account.used),  # besides what is kept for the late one
         held=None if limit is None else min(most, limit - account.held),
         late=None if limit is None else next(iter(account.late.items()), None),
+        late_covered=account.late_within(account.guaranteed),
         changes=0 if account.project.budget is None else account.changes,
     )

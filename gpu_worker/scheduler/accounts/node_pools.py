@@ -121,7 +121,8 @@ class NodePools:
     def covers_shape(self, pool: str, account: Account, shape: Shape) -> bool:
         """Whether such a request of a project is within what is guaranteed in a pool."""
         accounts = self.by_name[pool].accounts
-        return accounts.is_covered(accounts.of(account.project.id), shape)
+        there = accounts.of(account.project.id)
+        return is_covered(there, accounts.quota_cost(there, shape))
 
     def cover_at(self, at: Account, account: Account, shape: Shape) -> bool:
         """Whether such a request of a project is within what it, or one that it is in, is guaranteed in some pool."""

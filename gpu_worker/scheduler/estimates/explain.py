@@ -117,7 +117,7 @@ def _hours(state: State, request: Request, within_ms: int | None = None) -> str:
     accounts, cost = state.accounts, request.entry.shape.cost
     account = accounts.of(request.project)
     timed = [*accounts.reserved_for(request.home, request.user), *(at for at in account.path if at.project.windows)]
-    if not cost or not timed or is_covered(account, cost):
+    if not cost or not timed or is_covered(account, cost, request.entry):
         return ""
     for at in timed:
         enough = [one for one in at.project.windows if at.used + cost <= one.guaranteed_milli]
@@ -148,7 +148,7 @@ def _reserved(state: State, request: Request) -> str:
     """Name the reservation of others that takes most of what there is now; none where its own guarantee covers it."""
     accounts, now_ms = state.accounts, state.accounts.now_ms
     account = accounts.of(request.project)
-    if is_covered(account, request.entry.shape.cost):
+    if is_covered(account, request.entry.shape.cost, request.entry):
         return ""
     others = [at for at in accounts.timed if at not in account.path and (at.used or at.waiting)]
     on = [one for at in others for one in at.project.reservations if one.is_on(now_ms)]

@@ -39,7 +39,7 @@ class Head:
         self._state, self.request, self.shape = state, request, request.entry.shape
         self.kinds = kinds  #: of nodes whose cells it waits for
         self.account = state.accounts.of(request.project)
-        covered = state.accounts.is_covered(self.account, request.entry.shape)
+        covered = state.accounts.is_covered(self.account, request.entry)
         #: It is covered by a guarantee and has waited for its patience: others that are covered do not pass it either.
         self.is_before_covered = covered and not request.entry.key.is_early
         self._ahead = {agent: tuple(shapes) for agent, shapes in claims.items()}  #: what those ahead of it are to have

@@ -22,14 +22,14 @@ def has_heir(state: State, request: Request, node: Node, gone: Sequence[Lease]) 
     if any(left >= cost for _, left in lefts):
         return False
     able = {entry.id: (its, entry) for at, left in lefts if left > 0 for its, entry in _waiting(at, account, left)}
-    heirs = [(its, entry) for its, entry in able.values() if not state.accounts.is_covered(its, entry.shape)]
+    heirs = [(its, entry) for its, entry in able.values() if not state.accounts.is_covered(its, entry)]
     if not heirs:
         return False
     uses = [(lease.project, lease.user, lease.qos, lease.cost) for lease in gone]
     for use in uses:
         state.accounts.use(*use, -1)
     found = any(
-        state.accounts.is_covered(its, entry.shape)
+        state.accounts.is_covered(its, entry)
         and state.accounts.is_allowed(its, entry)
         and (_is_rival(node, request, entry) or _fills_limit(account, its, cost, entry))
         for its, entry in heirs

@@ -45,7 +45,7 @@ class Placement(msgspec.Struct, frozen=True):
 def nodes_of_pools(state: State, request: Request) -> frozenset[AgentId] | None:
     """Select the nodes where a request that only its node pools cover is covered; None where it is on all nodes."""
     account, shape = state.accounts.of(request.project), request.entry.shape
-    if not state.pools or state.accounts.is_covered(account, shape):
+    if not state.pools or state.accounts.is_covered(account, request.entry):
         return None
     return state.pools.agents(state.pools.covering(account, shape))
 

@@ -236,6 +236,8 @@ class QueueWalk:
                 if self._first is not None:
                     continue
                 if request.id in state.pending and not self._closed.has_all(queue.shapes):
+                    if not self._is_placed:
+                        state.accounts.of(request.project).note_passed(request.entry)
                     queue.leave(request.project, request.entry)
                     if self._is_placed and has_node(state, request.entry.shape):
                         served.append((request, self._pool, self._replaces))
@@ -245,6 +247,7 @@ class QueueWalk:
             for one, pool, replaces in reversed(served):
                 self._use(one, pool, -1, replaces=replaces)
             for request in reversed(aside):
+                state.accounts.of(request.project).passed = None
                 queue.enter(request.project, request.entry)
                 state.patience.expect_request(state.accounts, request)  # its user's timer may have gone meanwhile
 
@@ -257,9 +260,9 @@ class QueueWalk:
 
     def _use(self, request: Request, pool: str, sign: Literal[1, -1], *, replaces: bool) -> None:
         user, cost = (request.project, request.user, request.qos), request.entry.shape.cost
-        if not request.entry.key.is_early:  # it uses meanwhile what a limit keeps for it
+        if not request.entry.key.is_early:  # it uses meanwhile what is kept for it
             for at in self._state.accounts.of(request.project).path:
-                at.late[request.id] = 0 if sign > 0 or at.limit is None else cost
+                at.late[request.id] = 0 if sign > 0 else cost
         self._state.queue.use(*user, cost, sign, is_awaited=True)
         for holder, amount, _ in self._state.accounts.holders(*user, cost) if replaces else ():
             holder.replacing += sign * amount

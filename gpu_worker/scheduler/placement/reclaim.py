@@ -93,9 +93,10 @@ class VictimSelection:
         self._priority = state.qos[request.qos].priority
         self._quota_cost = accounts.quota_cost(self._account, request.entry.shape)
         self._shares_inside = has_waited(state, request)
-        self._shares = self._shares_inside and not is_covered(self._account, self._quota_cost)
-        is_covered_beside = is_covered(self._account, self._cost)
-        self.displaces = not is_covered_beside and is_covered(self._account, self._quota_cost)
+        self._is_covered = is_covered(self._account, self._quota_cost, request.entry)
+        self._shares = self._shares_inside and not self._is_covered
+        is_covered_beside = is_covered(self._account, self._cost, request.entry)
+        self.displaces = not is_covered_beside and self._is_covered
         self._pools = state.pools.covering(self._account, request.entry.shape)  #: where it is covered
         self._taken: dict[tuple[str, bool], int] = {}
         self._taken_of_users: dict[str, int] = {}
@@ -196,7 +197,8 @@ class VictimSelection:
         known = self._parting_cache.get(project)
         if known is None:
             mine, others = parting(self._account, self._accounts.of(project))
-            is_owed = any(branch.will_cover(self._quota_cost) for branch in mine)
+            cost, entry = self._quota_cost, self._request.entry
+            is_owed = self._is_covered and any(branch.will_cover(cost, entry) for branch in mine)
             known = self._parting_cache[project] = _Parting(mine, others, is_owed)
         return known
 

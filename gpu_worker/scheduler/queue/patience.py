@@ -69,12 +69,12 @@ class Patience:
 
     @staticmethod
     def note_late(accounts: Accounts, request: Request) -> None:
-        """Note where a request is late: its user has no other one then, and limits are kept for it."""
+        """Note where a request is late: its user has no other one then, and limits and guarantees are kept for it."""
         if request.entry.key.is_early:
             return
         accounts.user_of(request.project, request.user).late = request.id
         for at in accounts.of(request.project).path:
-            at.late[request.id] = request.entry.shape.cost if at.limit is not None else 0
+            at.late[request.id] = request.entry.shape.cost
         accounts.of(request.project).note_change()
 
     @staticmethod

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from gpu_worker.scheduler import actions as act, events as ev
 from gpu_worker.scheduler.policy.projects import GPU_MILLI, show_gpus
 from tests.scheduler.promises.books import Tenancy, Waiting
+from tests.scheduler.promises.kept_guarantee import is_guarantee_kept
 from tests.scheduler.promises.larger_requests import (
     is_behind_late,
     is_limit_kept,
@@ -98,7 +99,9 @@ class GuaranteeRule(Rule):
         may_run = [
             request
             for request in view.may_run_together
-            if not is_limit_kept(view, request) and not is_behind_served(view, request)
+            if not is_limit_kept(view, request)
+            and not is_guarantee_kept(view, request)
+            and not is_behind_served(view, request)
         ]
         self._count_debts(view, may_run)
         names = [action.lease for action in actions if isinstance(action, act.Reclaim | act.Pause)]

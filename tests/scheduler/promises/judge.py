@@ -11,6 +11,7 @@ from tests.scheduler.promises.guarantee_rule import GuaranteeRule
 from tests.scheduler.promises.history import History
 from tests.scheduler.promises.idle_rule import IdleRule
 from tests.scheduler.promises.limit_rule import LimitRule
+from tests.scheduler.promises.patience_rule import PatienceRule
 from tests.scheduler.promises.reclaim_time import ReclaimTime
 from tests.scheduler.promises.share_rule import ShareRule
 from tests.scheduler.promises.taking_rule import TakingRule
@@ -43,6 +44,7 @@ class Judge:
             IdleRule(self.report, times),
             TypeRule(self.report),
             ShareRule(self.report, times),
+            PatienceRule(self.report, times),
         ]
         self.log: list[tuple[int, ev.Event, list[act.Action]]] = []
         self.keeps_log = False

@@ -27,7 +27,7 @@ def is_wanted_by_larger(view: View, request: Waiting, machine: Machine, leaving:
 def is_wanted_by_late(view: View, request: Waiting, machine: Machine) -> bool:
     """Whether that is so of one that is covered and has waited for its patience: so it stands before all others (6)."""
     others = view.books.waiting.values()
-    late = [other for other in others if _is_late(view, other) and view.may_be_covered(other) is not None]
+    late = [other for other in others if is_late(view, other) and view.may_be_covered(other) is not None]
     return any(other is not request and _keeps(view, other, request, machine) for other in late)
 
 
@@ -44,7 +44,8 @@ def _keeps(view: View, other: Waiting, request: Waiting, machine: Machine, leavi
     return over_ms > _starts_ms(view, other, machine)
 
 
-def _is_late(view: View, request: Waiting) -> bool:
+def is_late(view: View, request: Waiting) -> bool:
+    """Whether a request has waited for the patience of its class."""
     qos = view.tree.qos.get(request.event.qos)
     return qos is not None and view.now_ms - request.since_ms >= qos.patience_ms
 
@@ -82,7 +83,7 @@ def is_limit_wanted(view: View, request: Waiting) -> bool:
         ):
             return True
         is_inside = other is not request and not limited.isdisjoint(view.tree.chain(other.event.project))
-        if is_inside and (is_room_made or _is_late(view, other) or _is_freed_elsewhere(view, request, other)):
+        if is_inside and (is_room_made or is_late(view, other) or _is_freed_elsewhere(view, request, other)):
             return True
     return False
 
@@ -103,7 +104,7 @@ def _is_freed_elsewhere(view: View, request: Waiting, other: Waiting) -> bool:
 
 def is_behind_late(view: View, request: Waiting) -> bool:
     """Whether another request has waited for its patience (6): it waits only for what runs already."""
-    others = (other for other in view.books.waiting.values() if other is not request and _is_late(view, other))
+    others = (other for other in view.books.waiting.values() if other is not request and is_late(view, other))
     return any(view.what_holds(other, surely=True) is None for other in others)
 
 
@@ -117,7 +118,7 @@ def is_limit_kept(view: View, request: Waiting) -> bool:
         for other in view.books.waiting.values():
             if other is request or side not in view.tree.chain(other.event.project):
                 continue
-            if _is_late(view, other) and left < view.books.most_cost(other.event):
+            if is_late(view, other) and left < view.books.most_cost(other.event):
                 return True
     return False
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from tests.scheduler.promises.books import Tenancy, Waiting
+from tests.scheduler.promises.kept_guarantee import claimed
 from tests.scheduler.promises.view import View
 
 
@@ -15,8 +16,17 @@ def is_behind_served(view: View, request: Waiting) -> bool:
     return any(
         _fills_limit(view, request, other, going) or _fills_guarantee(view, request, other)
         for other in others
-        if other is not request and view.covered_soon(other) is not None
+        if other is not request and view.covered_soon(other) is not None and not _is_kept_from(view, other, request)
     )
+
+
+def _is_kept_from(view: View, other: Waiting, request: Waiting) -> bool:
+    """Whether the other one came when the guarantee was kept for the request alone already, which is late (6)."""
+    qos, its = view.tree.qos.get(request.event.qos), view.tree.qos.get(other.event.qos)
+    if qos is None or its is None or its.must_be_in_quota or view.tree.settings.node_pools:
+        return False
+    claims = [one for one in view.books.waiting.values() if claimed(view, one) is not None]
+    return claims == [request] and other.since_ms > request.since_ms + qos.patience_ms
 
 
 def _fills_limit(view: View, request: Waiting, other: Waiting, going: Sequence[Tenancy]) -> bool:

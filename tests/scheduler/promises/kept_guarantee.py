@@ -1,0 +1,31 @@
+"""For whom what is left of a guarantee is kept inside a project: who is late, or whom an admin wants first (6, 18)."""
+
+from tests.scheduler.promises.books import Waiting
+from tests.scheduler.promises.larger_requests import is_late
+from tests.scheduler.promises.tree import Side
+from tests.scheduler.promises.view import View
+
+
+def claimed(view: View, request: Waiting) -> Side | None:
+    """Find the innermost guarantee that could cover the request alone, if that may be kept for it; None where none."""
+    if not (is_late(view, request) or view.books.is_put_first(request)):
+        return None
+    cost = view.books.most_cost(request.event)
+    sides = view.tree.chain(request.event.project)
+    return next((side for side in sides if 0 < cost <= view.guaranteed.get(side, 0)), None)
+
+
+def is_guarantee_kept(view: View, request: Waiting) -> bool:
+    """Whether no guarantee may cover the request beside another one, for which that is kept."""
+    cost, chain = view.books.most_cost(request.event), view.tree.chain(request.event.project)
+    claims: dict[Side, int] = {}
+    for other in view.books.waiting.values():
+        side = claimed(view, other) if other is not request else None
+        if side is not None:
+            claims[side] = max(claims.get(side, 0), view.books.most_cost(other.event))
+    kept = 0  #: inside, and so from what a guarantee further out covers, too
+    for side in chain:
+        kept = max(kept, claims.get(side, 0))
+        if view.used.get(side, 0) + cost + kept <= view.guaranteed.get(side, 0):
+            return False
+    return kept > 0
