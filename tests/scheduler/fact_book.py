@@ -199,12 +199,18 @@ class FactBook:
             was = before.get(held.lease)
             has_other = any(one.session == held.session and one.state != "ending" for one in self.pool.leases.values())
             lease = self.reported(event, held, was)
-            if has_other or (was and was.state == "ending"):
+            if has_other or (was and was.state == "ending") or (was is None and self.has_asked_anew(held)):
                 lease.state = "ending"
                 due.add(("end", held.lease))
             self.pool.leases[held.lease] = lease
         self.pool.awaited.discard(event.node)
         return due | self.stop_awaiting() | self.in_vain()
+
+    def has_asked_anew(self, held: ev.ReportedLease) -> bool:
+        """Whether its notebook, which was told that it is over, has asked again since its cell began."""
+        began_ms = self.projects.now_ms - held.running_ms
+        asked = (one for one in self.wishes.values() if one.event.session == held.session)
+        return held.cell is not None and any(one.since_ms > began_ms for one in asked)
 
     def reported(self, by: ev.AgentJoined, held: ev.ReportedLease, was: Tenancy | None) -> Tenancy:
         """What is known of a lease that an agent reports, and was known before."""
