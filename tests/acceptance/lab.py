@@ -155,7 +155,7 @@ class Notebook:
         self.cell(number).locator(".cm-content").click()
 
     def ready(self) -> None:
-        """Wait until its kernel has nothing to do, by the notebook's toolbar, or the status bar where that is narrow."""
+        """Wait until its kernel is idle, by the notebook's toolbar, or by the status bar where that one is narrow."""
         in_toolbar = self.panel.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]")
         in_status_bar = self.page.get_by_role("button", name=re.compile(r"^Python 3.*\| Idle$"))
         expect(in_toolbar.or_(in_status_bar).first).to_be_attached()
