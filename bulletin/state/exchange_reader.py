@@ -183,7 +183,7 @@ class ExchangeReader:
             return Reader(stream.data, self.namespace, self.transaction).read()
         except (MemoryError, Damaged, ImportError, NotHere, Unpicklable):
             raise
-        except Exception:
+        except Exception:  # whatever a class's own code fails with, where its turn is too early
             if self.transaction.undo(mark):
                 raise
         self.transaction.forget_made(made)

@@ -97,7 +97,7 @@ def build(value: Any, state: Any, namespace: Namespace) -> None:
         before = dict(state) if type(state) is dict else None
         try:
             call_from(namespace, setstate, state)
-        except Exception:
+        except Exception:  # whatever a class's own code fails with
             if before is not None:  # it may have taken something out, and may be asked once more
                 fill_dict(state, before)
             raise

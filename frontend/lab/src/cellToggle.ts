@@ -7,6 +7,11 @@ import { ISignal, Signal } from '@lumino/signaling';
 import { CellLines } from './cellLines.js';
 import { isGpuCell } from './gpuLine.js';
 
+/** End the step that would be undone next: what Yjs is told within half a second is one step else. */
+function beginUndoStep(shared: object): void {
+  (shared as { undoManager?: { stopCapturing(): void } | null }).undoManager?.stopCapturing();
+}
+
 export class CellToggle {
   constructor(private readonly tracker: INotebookTracker) {
     tracker.activeCellChanged.connect(this.follow, this);
@@ -43,7 +48,9 @@ export class CellToggle {
       shared.changed.connect(() => made.follow(shared.getSource())); // also while another cell is the active one
     }
     const edit = lines.press(shared.getSource());
+    beginUndoStep(shared);
     shared.updateSource(edit.start, edit.end, edit.text);
+    beginUndoStep(shared);
   }
 
   private follow(): void {
