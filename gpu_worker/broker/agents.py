@@ -43,6 +43,13 @@ def slot_word_of(kinds: Collection[str]) -> str:
     return "CPU slot" if set(kinds) == {"cpu"} else "GPU"
 
 
+def _is_older(message: wire.Register, known: wire.Register) -> bool:
+    """Tell whether the same process of an agent said this before what is known of it."""
+    if message.clock_ms is None or known.clock_ms is None:
+        return False
+    return message.process == known.process != "" and message.clock_ms < known.clock_ms
+
+
 class Agents:
     """All connections of agents."""
 
@@ -284,6 +291,10 @@ class Agents:
             # message. This one was written before it heard of what is granted since; what is new, it says next.
             earlier.heard_ms = self._now_ms()
             await self._send(route, wire.Registered())
+        elif earlier is not None and _is_older(message, earlier.message):
+            # The system still sends what was on its way when a link was cut, long after the agent came by another
+            # connection: what has begun there since is not in it, and must not be taken for lost.
+            self._log.info("agent said earlier what it is", agent=message.agent, node=message.node)
         elif message.held or not self._admission.is_node(route):  # cells that run there are not lost for a door
             await self._accept(route, message)
         elif message.agent not in self._trying:

@@ -2,6 +2,8 @@
 
 import asyncio
 
+from msgspec import structs
+
 from bulletin import __version__
 from bulletin.ids import CellId, KernelId, RequestId
 from bulletin.wire import messages as wire
@@ -49,6 +51,29 @@ def test_an_agent_that_registers_again_on_its_connection_keeps_what_was_granted_
     broker.join()
     broker.step(events.CellStarted(lease, CellId("new")))
     assert broker.shell.scheduler.state.leases[lease].cell == "new"
+
+
+def test_what_an_agent_said_before_its_link_was_cut_ends_nothing_that_began_since(broker: BrokerParts) -> None:
+    def says(clock_ms: int, process: str = "one") -> wire.Register:
+        return structs.replace(broker.registration(), process=process, clock_ms=clock_ms)
+
+    def report(route: bytes, message: wire.Register) -> None:
+        broker.now_ms += 1_000
+        asyncio.run(broker.agents.take(route, message))
+
+    report(b"first", says(1_000))
+    report(b"second", says(9_000))
+    lease = broker.run(ADMIN, "new")
+    report(b"first", says(5_000))  # it was on its way since the link was cut
+    leases = broker.shell.scheduler.state.leases
+    assert leases[lease].cell == "new"
+    report(b"third", says(20_000))
+    assert lease not in leases, "it says so later: it has not got it"
+
+    lease = broker.run(ADMIN, "another")
+    broker.now_ms += 4_000  # or there would be two of them
+    report(b"fourth", says(2_000, "another life"))
+    assert lease not in leases, "the clock of another host, or of one that was started again"
 
 
 async def wait_in_line(broker: BrokerParts) -> None:
