@@ -29,6 +29,9 @@ LINES, SENT, RETURNED = 150, 20_000_000, 100_000_000
 #: What a cell may be charged beyond the time that its own clock says. A cut is no part of it.
 SLACK_MS = 1_000
 
+#: So many of the cells begin in a new session: what was on its way when a link was cut knows nothing of that.
+NEW_SESSIONS = 0.5
+
 BEFORE = "import hashlib, random\nresult, ran_ms, load = b'', 0, random.Random('load {number}').randbytes({sent})"
 #: It takes a lot along, leaves a line where it runs, prints for some seconds, and hands back more than a window.
 CELL = """%%gpu --label {number}
@@ -58,6 +61,8 @@ class Computing:
 
     def run(self, number: int, *, is_cut: bool) -> bool:
         """Run a cell and look at all that it has shown and returned; whether there was a cut."""
+        if random.Random(SEED - number).random() < NEW_SESSIONS:
+            self.notebook.run("%gpu stop")
         prepared = self.notebook.run(BEFORE.format(number=number, sent=SENT))
         assert prepared.error is None, prepared.shown
         is_over = threading.Event()
