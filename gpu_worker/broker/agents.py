@@ -1,7 +1,7 @@
 """The agents that talk to the broker: who they are, what they report, where they are reached."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from typing import assert_never
 
@@ -20,9 +20,10 @@ from gpu_worker.broker.claimed_times import limit_claims, longest_ms
 from gpu_worker.broker.connected_agent import ConnectedAgent
 from gpu_worker.broker.joins import Joins
 from gpu_worker.broker.kernels import Kernels
+from gpu_worker.broker.lease_claims import LeaseClaims
 from gpu_worker.broker.leaving_nodes import LeavingNodes
 from gpu_worker.broker.ledger_notes import printable
-from gpu_worker.broker.node_claims import find_excess, is_possible, limit_measures
+from gpu_worker.broker.node_claims import find_excess, limit_measures
 from gpu_worker.broker.node_notes import NodeNotes
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.unreachable_nodes import UnreachableNodes
@@ -82,6 +83,7 @@ class Agents:
         #: Nodes whose doors are being tried.
         self._trying: set[AgentId] = set()
         self.refused = 0
+        self._claims = LeaseClaims(kernels.names, lambda: self.shell, now_ms)
         self.shell: SchedulerShell  #: set by the broker: agents and leases know each other
         self.joins: Joins
         self.unreachable: UnreachableNodes
@@ -130,6 +132,8 @@ class Agents:
                     active.label = printable(message.label)
                 running_ms = message.running_ms + agent.clock.ago_ms(message.clock_ms, agent.heard_ms)
                 await self.shell.step(events.CellStarted(message.lease, message.cell, min(running_ms, most_ms)))
+            case wire.CellDone() if not self._claims.admits_cell(agent_id, message.lease):
+                pass  # its agent says it again
             case wire.CellDone():
                 recorded = partial(self._send, route, wire.Recorded(cell=message.cell, lease=message.lease))
                 ago_ms = max(0, message.ended_ago_ms) + agent.clock.ago_ms(message.clock_ms, agent.heard_ms)
@@ -194,6 +198,7 @@ class Agents:
 
     async def tidy(self) -> None:
         """Give up the agents that have been silent for too long while this broker listened, or are revoked."""
+        self._claims.tidy()
         now_ms = self._now_ms()
         unheard_ms = self._pauses.take(now_ms)
         for agent_id, agent in list(self.known.items()):
@@ -342,13 +347,13 @@ class Agents:
         earlier = self.known.get(message.agent)
         self._forget(message.agent)
         self._absent.forget(message.node)
-        message = structs.replace(message, held=tuple(self._own(message.agent, message.held)))
+        message = structs.replace(message, held=tuple(self._claims.find_believed(message.agent, message.held)))
         agent = ConnectedAgent(route, self._admission.key_of(route) or "", message, self._now_ms())
         agent.clock.compare(message.clock_ms, agent.heard_ms)  # a cell may begin before its first ping
         self.known[message.agent] = agent
         self._by_route[route] = message.agent
-        for held in message.held:
-            self._kernels.learn(held)
+        for one in message.held:
+            self._kernels.learn(one)
         self._log.info("agent registered", agent=message.agent, node=message.node, slots=len(message.slots))
         await self._send(route, wire.Registered())
         self._slot_word = self.slot_word
@@ -379,17 +384,6 @@ class Agents:
                 "same one, end the other agent."
             )
         return RefusalCode.NOT_ALLOWED, ""
-
-    def _own(self, agent: AgentId, held: Iterable[wire.HeldLease]) -> Iterator[wire.HeldLease]:
-        """Leave out the leases that are known to be another agent's, or cannot be."""
-        for one in held:
-            active = self.shell.active_leases.get(one.lease)
-            if not is_possible(one):
-                self._log.warning("an agent says that it has a lease that cannot be", agent=agent, lease=one.lease[:63])
-            elif active is None or active.agent == agent:
-                yield one
-            else:
-                self._log.warning("an agent says that it has a lease that is another's", agent=agent, lease=one.lease)
 
     def _forget(self, agent_id: AgentId) -> None:
         agent = self.known.pop(agent_id, None)

@@ -54,6 +54,7 @@ from gpu_worker.broker.quota_previews import QuotaPreviews, environment_of
 from gpu_worker.broker.retention import Retention
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.seen_groups import FORGET_MS, SEEN, recalled
+from gpu_worker.broker.session_names import SessionNames
 from gpu_worker.broker.unreachable_nodes import UnreachableNodes
 from gpu_worker.broker.writer import Writer
 from gpu_worker.config import PoolSettings
@@ -137,7 +138,14 @@ class Broker:
         self._serves_hub = hub is not None
         slot_word = slot_word_of(ledger.slot_kinds())
         self.kernels = Kernels(
-            self._send_kernel, self._identity, self.now_ms, self._draw, self._answer, slot_word, self.faults
+            self._send_kernel,
+            self._identity,
+            self.now_ms,
+            self._draw,
+            self._answer,
+            slot_word,
+            self.faults,
+            SessionNames(files.agent_secret),
         )
         self.agents = Agents(
             self._to_agents.send,

@@ -4,12 +4,14 @@ The broker asks its agents each time and keeps nothing. Who asks is who the hub 
 """
 
 from collections.abc import Awaitable, Callable
+from itertools import chain, islice, zip_longest
 
 import msgspec
 
 from bulletin.codes import RefusalCode
 from bulletin.ids import AgentId, KernelId, RequestId, SessionId, UserName
 from bulletin.wire import keys, messages as wire
+from gpu_worker.broker.node_claims import limit_note
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 
 #: An agent that does not answer for so long is named, and not waited for.
@@ -35,7 +37,7 @@ class _Search(msgspec.Struct):
     route: bytes
     due_ms: int
     waiting: dict[AgentId, str]  # and the names of their nodes
-    cells: list[wire.CellNote]
+    cells: list[list[wire.CellNote]]  # of each node, the newest first
 
 
 class _Handover(msgspec.Struct):
@@ -71,14 +73,17 @@ class Joins:
         """Take in what one node has; answer the kernel when all have said."""
         search = self._searches.get(message.query)
         if search is not None and search.waiting.pop(agent, None) is not None:
-            search.cells += message.cells
+            node = self._shell.nodes.get(agent)
+            newest = sorted(message.cells, key=_age_ms)[:_LIST_LIMIT]
+            search.cells.append([limit_note(note, agent, "" if node is None else node.node) for note in newest])
             await self._answer_search(message.query, search)
 
     async def _answer_search(self, query: str, search: _Search) -> None:
         if search.waiting and self._now_ms() < search.due_ms:
             return
         self._searches.pop(query, None)
-        cells = sorted(search.cells, key=lambda note: -note.since_ms)[-_LIST_LIMIT:]
+        in_turns = chain.from_iterable(zip_longest(*search.cells))  # no node hides what others have
+        cells = sorted(islice((note for note in in_turns if note is not None), _LIST_LIMIT), key=_age_ms, reverse=True)
         missing = tuple(sorted(search.waiting.values()))
         await self._send(search.route, wire.Found(cells=tuple(cells), missing=missing))
 
@@ -123,12 +128,14 @@ class Joins:
         if handover is None or handover.agent != agent or node is None or handover.answer is not None:
             return
         asker = handover.asker
-        if message.lease is None:
+        active = None if message.lease is None else self._shell.active_leases.get(message.lease)
+        is_of_another = active is not None and active.agent != agent
+        if message.lease is None or is_of_another:
+            sentence = "The node that was asked for the cell names one of another node." if is_of_another else ""
             handover.answer = wire.Refusal(
-                code=RefusalCode.NO_SUCH_CELL, sentence=message.sentence, request=handover.request
+                code=RefusalCode.NO_SUCH_CELL, sentence=sentence or message.sentence, request=handover.request
             )
         else:
-            active = self._shell.active_leases.get(message.lease)
             if active is not None:
                 active.session, active.kernel = asker.session, asker.kernel
             names = {slot.slot: slot.name for slot in node.slots}
@@ -150,3 +157,7 @@ class Joins:
             await self._answer_search(query, search)
         late_ms = self._now_ms() - _REMEMBER_MS
         self._handovers = {query: one for query, one in self._handovers.items() if one.since_ms > late_ms}
+
+
+def _age_ms(note: wire.CellNote) -> int:
+    return note.since_ms

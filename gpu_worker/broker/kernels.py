@@ -10,7 +10,7 @@ from bulletin.codes import RefusalCode
 from bulletin.errors import NotAllowed, VersionMismatch
 from bulletin.ids import KernelId, RequestId, SessionId, UserName
 from bulletin.units import HOUR_MS
-from bulletin.wire import clients, console, keys, messages as wire, page_requests
+from bulletin.wire import clients, console, messages as wire, page_requests
 from bulletin.wire.messages.engine_broker import Demand, EngineNews
 from bulletin.wire.messages.own_cells import AskOwn, OwnReport
 from gpu_worker.broker.active_lease import PendingRequest
@@ -24,6 +24,7 @@ from gpu_worker.broker.keep_rules import settle_class
 from gpu_worker.broker.known_ids import why_no_payer
 from gpu_worker.broker.ledger_notes import printable
 from gpu_worker.broker.scheduler_shell import SchedulerShell
+from gpu_worker.broker.session_names import SessionNames
 from gpu_worker.faults import Faults
 from gpu_worker.rate_limiter import RateLimiter
 
@@ -80,6 +81,7 @@ class Kernels:
         answer: Answer,
         slot_word: str,
         faults: Faults,
+        names: SessionNames,
     ) -> None:
         """Take `draw`, which serves those who only look, and `answer`, which serves people at a command line.
 
@@ -90,6 +92,7 @@ class Kernels:
         self._known: dict[bytes, ConnectedKernel] = {}
         self._routes: dict[SessionId, bytes] = {}  #: the connection on which a session's kernel was heard last
         self._sessions: dict[tuple[UserName, KernelId], SessionId] = {}
+        self.names = names
         self.aside = AsideWork(faults, self.end_connection)
         self._settling: set[RequestId] = set()  #: those that are taken in aside, and were not withdrawn meanwhile
         self._pauses = BrokerPauses(now_ms())
@@ -163,7 +166,8 @@ class Kernels:
 
     def learn(self, held: wire.HeldLease) -> None:
         """Learn of a session that an agent has kept through a restart of this broker."""
-        self._sessions[held.user, held.kernel] = held.session
+        if self.names.is_of(held.session, held.user, held.kernel):
+            self._sessions[held.user, held.kernel] = held.session
 
     async def name_slots(self, word: str) -> None:
         """Tell everybody what a slot of this pool is called, when that has changed."""
@@ -254,7 +258,8 @@ class Kernels:
             sentence = error.problem if isinstance(error, NotAllowed) else str(error)
             await self._send(route, wire.Refusal(code=RefusalCode(error.code), sentence=sentence))
             return
-        session = self._sessions.setdefault((person.user, message.kernel), SessionId(f"s-{keys.make_id()}"))
+        drawn = self.names.draw(person.user, message.kernel)
+        session = self._sessions.setdefault((person.user, message.kernel), drawn)
         other = self._known.get(route)
         if other is not None and other.session != session:  # one connection is one kernel
             self._forget(other)

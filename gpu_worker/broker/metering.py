@@ -154,6 +154,10 @@ class Metering:
             told += self._close(record.lease, metered)
         return told
 
+    def knows(self, lease: LeaseId) -> bool:
+        """Tell whether a lease is metered: one that this broker has heard of, and that is not closed yet."""
+        return lease in self._metered
+
     def running(self) -> Iterator[Running]:
         """List the cells that run, each under its lease's name in the ledger."""
         for metered in self._metered.values():

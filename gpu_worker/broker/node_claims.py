@@ -11,8 +11,10 @@ from typing import TypeVar
 
 from msgspec import structs
 
+from bulletin.ids import AgentId, CellId
 from bulletin.units import DAY_MS
 from bulletin.wire import messages as wire
+from gpu_worker.broker.ledger_notes import printable
 
 #: No machine has more slots, leases, CPUs or memory, and no job's time is longer.
 _MOST_SLOTS, _MOST_CPUS, _MOST_BYTES, _LONGEST_MS = 4096, 2**20, 2**50, 10 * 366 * DAY_MS
@@ -61,6 +63,19 @@ def limit_measures(message: wire.FromAgent) -> wire.FromAgent:
             return structs.replace(message, walltime_ms=_limit(message.walltime_ms, _LONGEST_MS))
         case _:
             return message
+
+
+def limit_note(note: wire.CellNote, agent: AgentId, node: str) -> wire.CellNote:
+    """Hold what a node says of a cell to what can be read, and the cell to that node."""
+    return structs.replace(
+        note,
+        cell=CellId(note.cell[:_WORD]),
+        agent=agent,
+        node=node,
+        line=printable(note.line),
+        label=printable(note.label),
+        since_ms=_limit(note.since_ms, _LONGEST_MS),
+    )
 
 
 def _limit(measured: _Measured, most: int) -> _Measured:

@@ -18,6 +18,7 @@ import xxhash
 from bulletin.file_names import is_text
 from bulletin.wire.messages import FileVersion, FolderEntry
 from gpu_worker.executor.file_signatures import Signature, digest_of, signature_at, signature_of
+from gpu_worker.executor.folder_changes import FolderChanges
 from gpu_worker.executor.folder_walk import walk
 from gpu_worker.executor.leased_files import LeasedFiles
 
@@ -48,20 +49,6 @@ class MirroredLink(NamedTuple):
     seen: Signature | None
 
 
-class FolderChanges(NamedTuple):
-    """What cells have made, changed and removed, by paths."""
-
-    folders: list[str]
-    files: dict[str, Signature]
-    links: dict[str, str]
-    removed_files: dict[str, FileVersion]
-    removed_folders: list[str]
-    #: What was removed for a folder, or for what is none: to be gone before that is made.
-    in_the_way: set[str]
-    #: What has a name now that the notebook cannot be told, which no look has found before.
-    unnamed: list[str]
-
-
 class FolderMirror:
     """One folder of the notebook (`root`, as it is called there), in a folder `here`."""
 
@@ -86,7 +73,8 @@ class FolderMirror:
         self._taken: set[str] = set()
         #: Files that could not be put here, each with a sentence why not.
         self._unplaced: dict[str, str] = {}
-        #: Folders, with a slash, whose content is not known here.
+        #: Folders, with a slash, that nobody can look into, and all whose content is not known here.
+        self.closed: set[str] = set()
         self._unread: list[str] = []
 
     def path(self, path: str) -> Path:
@@ -136,7 +124,7 @@ class FolderMirror:
         kinds = {path: _kind(by_path, path) for path in self.failed}
         for path, kind in kinds.items():
             here = self.path(path)
-            is_folder = kind == "folder" and here.is_dir() and not here.is_symlink()
+            is_folder = kind == "folder" and _is_folder(here)
             if is_folder or (not kind and path in self._taken):
                 self.failed = {
                     other: now for other, now in self.failed.items() if not f"{other}/".startswith(f"{path}/")
@@ -266,15 +254,17 @@ class FolderMirror:
 
     def changes(self) -> FolderChanges:
         """Find what cells have changed since it was the same as in the notebook."""
-        found = FolderChanges([], {}, {}, {}, [], set(), [])
+        found = FolderChanges([], {}, {}, {}, [], set(), [], [], set())
         here: set[str] = set()
+        inodes, closed = set[int](), list[str]()
         left: dict[str, Signature] = {}
         self._unread = [f"{path}/" for path, problem in self.folders.items() if problem]
         refused = tuple(self._unread)
         for path, entry, facts, does_follow in walk(
-            self.here, is_followed=lambda path: not self.folders.get(path), unread=self._unread
+            self.here, is_followed=lambda path: not self.folders.get(path), unread=closed
         ):
             signature = signature_of(facts)
+            inodes.add(signature.inode)
             if not does_follow:  # it may be what the notebook has under another name
                 left[path] = signature
                 if path not in self.left and not is_text(entry.name) and not path.startswith(refused):
@@ -298,6 +288,9 @@ class FolderMirror:
             elif self._is_changed(path, signature):
                 found.files[path] = signature
         self.left = left
+        self._unread += closed
+        before, self.closed = self.closed, set(filter(None, closed))
+        found.closed.extend(sorted(self.closed - before))
         unread = tuple(self._unread)  # nobody knows what is gone of it, or it is another one than the notebook's
         gone = [path for path in (*self.files, *self._links, *self.folders) if path not in here]
         gone = [path for path in gone if not path.startswith(unread)]
@@ -305,6 +298,8 @@ class FolderMirror:
         found.in_the_way.update(path for path in gone if path.startswith(replaced))
         found.removed_files.update({path: self.files[path].there for path in gone if path in self.files})
         found.removed_files.update({path: LINK for path in gone if path in self._links})
+        there = ((path, self.signature_there(path)) for path in found.removed_files if self.closed)
+        found.hidden.update(path for path, was in there if was is None or was.inode not in inodes)
         found.removed_folders.extend(sorted((path for path in gone if path in self.folders), reverse=True))
         return found
 
@@ -382,6 +377,12 @@ class FolderMirror:
         """Take note that the notebook has something of its own of that name, and keeps it."""
         self.note_removed(path)
         self._taken.add(path)
+
+
+def _is_folder(path: Path) -> bool:
+    with contextlib.suppress(OSError):  # it may be in one that nobody can look into
+        return stat.S_ISDIR(path.lstat().st_mode)
+    return False
 
 
 def _kind(entries: dict[str, FolderEntry], path: str) -> str:

@@ -47,6 +47,11 @@ class FolderReturn:
                 f"{show_name(path)} was not brought to the notebook's folder: its name has control characters, ends "
                 "of lines, or bytes that are no UTF-8. Give it another one in a cell."
             )
+        for path in changes.closed:
+            self._transfers.note(
+                f"What is in {show_name(path)} was not brought to the notebook's folder: nobody can look into it. "
+                "Give its user the right to (chmod u+rwx) in a cell."
+            )
         self._bring_moved()
         late = {path for path in (*changes.folders, *changes.links, *changes.files) if self._is_in_the_way(path)}
         self._make_folders(path for path in changes.folders if path not in late)
@@ -163,13 +168,14 @@ class FolderReturn:
         """Remove files and links, and folders in their order, but not the only copy of what was moved."""
         failed, changes = self._find_failed(), self._changes
         files = [path for path in changes.removed_files if is_meant(path)]
-        for path in [path for path in files if self._is_lost(path, failed)]:
+        for path in [path for path in files if path in changes.hidden or self._is_lost(path, failed)]:
             files.remove(path)
             self._kept.update(_with_parents(path))
             self._mirror.note_kept(path)
-            self._transfers.note(
-                f"{path} is kept in the notebook's folder: what the cell moved it to could not be brought."
-            )
+            why = "what the cell moved it to could not be brought"
+            if path in changes.hidden:
+                why = f"it may be in {show_name(min(self._mirror.closed))}, which nobody can look into"
+            self._transfers.note(f"{path} is kept in the notebook's folder: {why}.")
         jobs = [self._change("remove-file", path, changes.removed_files[path]) for path in files]
         self._transfers.requests.run(jobs, PATIENCE_S)
         for path in filter(is_meant, changes.removed_folders):

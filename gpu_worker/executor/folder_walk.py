@@ -44,6 +44,9 @@ def walk(here: Path, *, is_followed: Callable[[str], bool], unread: list[str]) -
                 facts = entry.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue
+            except OSError:  # it may be listed, and not be entered
+                unread.append(path)
+                break
             does_follow = does_folder_follow and not is_left_out
             is_folder = stat.S_ISDIR(facts.st_mode)
             if is_folder or stat.S_ISREG(facts.st_mode) or stat.S_ISLNK(facts.st_mode):

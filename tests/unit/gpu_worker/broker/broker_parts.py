@@ -23,6 +23,7 @@ from gpu_worker.broker.quota_editing import QuotaEditing
 from gpu_worker.broker.quota_previews import QuotaPreviews, environment_of
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.seen_groups import FORGET_MS, SEEN, recalled
+from gpu_worker.broker.session_names import SessionNames
 from gpu_worker.broker.unreachable_nodes import UnreachableNodes
 from gpu_worker.broker.writer import Writer
 from gpu_worker.config import Pool
@@ -70,7 +71,9 @@ class BrokerParts:
         self.heard = asyncio.Event()
         identity = Identity(TOKEN, None, "")
         self.faults = Faults("broker")
-        self.kernels = Kernels(self.send, identity, self.clock_ms, _nobody_looks, self._answer, "GPU", self.faults)
+        self.kernels = Kernels(
+            self.send, identity, self.clock_ms, _nobody_looks, self._answer, "GPU", self.faults, SessionNames("secret")
+        )
         own_key, nowhere = keys.agent_keys("secret").public, NodeRegistry(Path("/nonexistent"))
         self.agents = self._make_agents(AgentAdmission("secret", nowhere, lambda _: own_key, lambda _: None))
         scheduler = Scheduler(SchedulerSettings(projects=projects))

@@ -34,9 +34,9 @@ def node(name: str) -> wire.Register:
     )
 
 
-def note(name: str, since_ms: int) -> wire.CellNote:
+def note(name: str, since_ms: int, agent: str = "a1") -> wire.CellNote:
     return wire.CellNote(
-        cell=CellId(name), agent=AgentId("a1"), node="node-a1", state="running", line="x", since_ms=since_ms
+        cell=CellId(name), agent=AgentId(agent), node=f"node-{agent}", state="running", line="x", since_ms=since_ms
     )
 
 
@@ -91,11 +91,11 @@ def test_every_node_is_asked_for_this_user_and_the_answer_is_one_oldest_first() 
         await joins.start_search(ADA)
         assert [(agent, ask.user) for agent, ask in pool.to_agents] == [("a1", "ada"), ("a2", "ada")]
         query = pool.to_agents[0][1].query
-        await joins.take_listed(AgentId("a2"), wire.Listed(query=query, cells=(note("young", 1),)))
+        await joins.take_listed(AgentId("a2"), wire.Listed(query=query, cells=(note("young", 1, "a2"),)))
         assert pool.to_kernels == []
         await joins.take_listed(AgentId("a2"), wire.Listed(query=query, cells=(note("again", 1),)))
         await joins.take_listed(AgentId("a1"), wire.Listed(query=query, cells=(note("old", 9),)))
-        assert pool.to_kernels == [(b"ada", wire.Found(cells=(note("old", 9), note("young", 1))))]
+        assert pool.to_kernels == [(b"ada", wire.Found(cells=(note("old", 9), note("young", 1, "a2"))))]
 
     pool.play(story)
 

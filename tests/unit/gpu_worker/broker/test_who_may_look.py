@@ -16,6 +16,7 @@ from gpu_worker.broker.hub_answers import Hub
 from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.joins import Joins
 from gpu_worker.broker.kernels import Kernels
+from gpu_worker.broker.session_names import SessionNames
 from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, EVE, BrokerParts
 from tests.unit.gpu_worker.broker.fake_hub import SCOPE, FakeHub
 
@@ -105,7 +106,9 @@ def test_the_hub_is_asked_again_for_every_question(broker: BrokerParts, hub: Fak
         assert (answer.code, answer.request) == (RefusalCode.NOT_ALLOWED, None)
 
     identity = Identity("own", Hub(url=f"http://127.0.0.1:{hub.server_address[1]}/hub/api", token="service"), SCOPE)
-    kernels = Kernels(broker.send, identity, broker.clock_ms, look, broker._answer, "GPU", broker.faults)
+    kernels = Kernels(
+        broker.send, identity, broker.clock_ms, look, broker._answer, "GPU", broker.faults, SessionNames("secret")
+    )
     kernels.shell = broker.shell
     kernels.joins = Joins(broker.send, broker.tell_agent, broker.shell, broker.clock_ms)
     asyncio.run(main())

@@ -1,0 +1,225 @@
+"""A node that somebody controls says what is not so: what it reaches of the notebooks and cells of other nodes."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from bulletin.codes import CellOutcome
+from bulletin.ids import AgentId, CellId, KernelId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
+from bulletin.wire import messages as wire
+from gpu_worker.broker.hub_answers import Hub
+from gpu_worker.broker.identity import Identity, Person
+from gpu_worker.broker.joins import Joins
+from gpu_worker.broker.kernels import Kernels
+from gpu_worker.broker.session_names import SessionNames
+from tests.unit.gpu_worker.broker.broker_parts import BrokerParts
+from tests.unit.gpu_worker.broker.fake_hub import SCOPE, FakeHub
+
+#: Each notebook's connection is called as its user.
+KERNELS = {"ann": KernelId("ann-kernel"), "eve": KernelId("eve-kernel")}
+
+
+@pytest.fixture
+def hub() -> Iterator[FakeHub]:
+    hub = FakeHub()
+    for user in KERNELS:
+        hub.users[f"{user}-token"] = {"name": user, "kind": "user", "scopes": [SCOPE], "groups": ["maths"]}
+    thread = threading.Thread(target=hub.serve_forever)
+    thread.start()
+    yield hub
+    hub.shutdown()
+    hub.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def broker(broker: BrokerParts, hub: FakeHub) -> BrokerParts:
+    """A broker of a hub with two nodes, and notebooks that hear what is said to their sessions."""
+    restart(broker, hub)
+    for node in ("honest", "lying"):
+        broker.join(node)
+    return broker
+
+
+async def _nobody_looks(person: Person) -> wire.Picture:
+    raise AssertionError(f"{person.user} looks at a pool that is not there")
+
+
+async def _nobody_asks(person: Person, question: object) -> wire.Refusal:
+    raise AssertionError(f"{person.user} asks for {question}")
+
+
+def restart(broker: BrokerParts, hub: FakeHub) -> None:
+    """Begin with what a broker knows that has been started again: nothing of who is there."""
+    url = f"http://127.0.0.1:{hub.server_address[1]}/hub/api"
+    identity = Identity("own", Hub(url=url, token="service"), SCOPE)
+    kernels = Kernels(
+        broker.send,
+        identity,
+        broker.clock_ms,
+        _nobody_looks,
+        _nobody_asks,
+        "GPU",
+        broker.faults,
+        SessionNames("secret"),
+    )
+    kernels.shell, kernels.groups, kernels.decisions = broker.shell, broker.groups, broker.kernels.decisions
+    kernels.joins = Joins(broker.send, broker.tell_agent, broker.shell, broker.clock_ms)
+    broker.kernels = broker.agents._kernels = kernels
+    broker.agents.joins = kernels.joins
+    broker.shell._tell = kernels.tell
+
+
+def says(broker: BrokerParts, user: str, *messages: wire.FromKernel) -> None:
+    """What a notebook says, and all that follows from it."""
+
+    async def say() -> None:
+        hello = wire.Hello(protocol=wire.PROTOCOL, version="1", token=f"{user}-token", kernel=KERNELS[user])
+        for message in (hello, *messages):
+            await broker.kernels.take(user.encode(), message)
+            await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
+
+    asyncio.run(say())
+
+
+def prepared(broker: BrokerParts) -> wire.Prepare:
+    """What the last node was told that was granted."""
+    return next(said for said in reversed(broker.to_agents) if isinstance(said, wire.Prepare))
+
+
+def hears(broker: BrokerParts, session: SessionId) -> list[str]:
+    """Whose notebooks hear what is said to a session."""
+    broker.to_routes.clear()
+    asyncio.run(broker.kernels.tell(session, wire.Pong()))
+    return [route.decode() for route, _ in broker.to_routes]
+
+
+def claim(broker: BrokerParts, node: str = "lying", **changes: Any) -> None:
+    """A node comes again with a lease, which nobody granted or as it was not granted."""
+    held = wire.HeldLease(
+        lease=LeaseId("l-made-up"),
+        session=SessionId("s"),
+        kernel=KERNELS["eve"],
+        user=UserName("eve"),
+        project=ProjectId("maths"),
+        qos="interactive",
+        slots=(SlotId("gpu-0"),),
+        walltime_ms=60_000,
+        cell=CellId("made-up"),
+    )
+    message = structs.replace(broker.registration(node), held=(structs.replace(held, **changes),))
+    asyncio.run(broker.agents.take(f"again-{node}".encode(), message))
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_node_gives_nobody_the_session_of_another_users_notebook(
+    broker: BrokerParts, hub: FakeHub, is_restarted: bool
+) -> None:
+    """A node knows the session of each notebook that had a cell there, and its owner has a notebook of their own."""
+    says(broker, "ann", wire.Submit(request=RequestId("r")))
+    session = prepared(broker).session
+    if is_restarted:
+        restart(broker, hub)
+    claim(broker, session=session)
+    says(broker, "eve", wire.Submit(request=RequestId("r")))
+    assert hears(broker, session) == ([] if is_restarted else ["ann"])
+
+
+def test_a_notebook_has_its_session_again_at_a_broker_that_was_restarted(broker: BrokerParts, hub: FakeHub) -> None:
+    says(broker, "ann", wire.Submit(request=RequestId("r")))
+    session = prepared(broker).session
+    restart(broker, hub)
+    claim(broker, session=session, user=UserName("ann"), kernel=KERNELS["ann"])
+    says(broker, "ann")
+    assert hears(broker, session) == ["ann"]
+
+
+def test_a_node_hands_over_no_cell_of_another_node(broker: BrokerParts) -> None:
+    says(broker, "ann", wire.Submit(request=RequestId("r")))
+    granted = prepared(broker)
+    node = broker.shell.active_leases[granted.lease].agent
+    other = next(agent for agent in broker.shell.nodes if agent != node)
+    says(broker, "eve", wire.Join(request=RequestId("j"), cell=CellId("c"), agent=other))
+    asked = next(said for said in broker.to_agents if isinstance(said, wire.HandOver))
+    broker.to_routes.clear()
+    broker.report(
+        "honest" if other == AgentId("agent-honest") else "lying",
+        wire.HandedOver(query=asked.query, lease=granted.lease, slots=granted.slots, walltime_ms=1),
+    )
+    assert broker.shell.active_leases[granted.lease].session == granted.session
+    [(route, told)] = broker.to_routes
+    assert route == b"eve"
+    assert isinstance(told, wire.Refusal)
+    assert "another node" in told.sentence
+
+
+def test_a_node_says_of_no_lease_that_was_granted_whose_it_is(broker: BrokerParts) -> None:
+    says(broker, "eve", wire.Submit(request=RequestId("r")))
+    granted = prepared(broker)
+    node = "honest" if broker.shell.active_leases[granted.lease].agent == "agent-honest" else "lying"
+    claim(broker, node, lease=granted.lease, user=UserName("ann"), kernel=KERNELS["ann"], session=granted.session)
+    lease = broker.shell.scheduler.state.leases[granted.lease]
+    assert (lease.user, lease.session) == ("eve", granted.session)
+
+
+def note(cell: str, since_ms: int, **changes: Any) -> wire.CellNote:
+    one = wire.CellNote(
+        cell=CellId(cell), agent=AgentId("agent-honest"), node="honest", state="running", line="x", since_ms=since_ms
+    )
+    return structs.replace(one, **changes)
+
+
+def test_a_node_that_lists_cells_without_end_hides_none_of_another_nodes(broker: BrokerParts) -> None:
+    says(broker, "ann", wire.Find())
+    query = next(said for said in broker.to_agents if isinstance(said, wire.ListCells)).query
+    broker.to_routes.clear()
+    made_up = tuple(note(f"made-up-{number}", -number) for number in range(5_000))
+    broker.report("lying", wire.Listed(query=query, cells=made_up))
+    broker.report("honest", wire.Listed(query=query, cells=(note("hers", 3_600_000),)))
+    [(_, found)] = broker.to_routes
+    assert isinstance(found, wire.Found)
+    assert "hers" in {one.cell for one in found.cells}
+    assert len(found.cells) <= 100
+
+
+def test_a_node_lists_its_own_cells_and_no_others(broker: BrokerParts) -> None:
+    """It says that a cell is another node's, by a name that a terminal obeys, and since before there were computers."""
+    says(broker, "ann", wire.Find())
+    query = next(said for said in broker.to_agents if isinstance(said, wire.ListCells)).query
+    broker.to_routes.clear()
+    broker.report("honest", wire.Listed(query=query, cells=()))
+    broker.report("lying", wire.Listed(query=query, cells=(note("c", 10**30, node="honest\x1b[2J", label="\x1bc"),)))
+    [(_, found)] = broker.to_routes
+    assert isinstance(found, wire.Found)
+    [one] = found.cells
+    assert (one.agent, one.node) == ("agent-lying", "lying")
+    assert one.label.isprintable()
+    assert 0 <= one.since_ms <= 10 * 366 * 24 * 3_600_000
+
+
+def test_cells_that_a_node_makes_up_without_end_take_little_of_the_broker_and_its_ledger(broker: BrokerParts) -> None:
+    usage = wire.CellUsage(outcome=CellOutcome.RETURNED, ran_ms=1, held_ms=1)
+    done = wire.CellDone(
+        lease=LeaseId("l"),
+        session=SessionId("s"),
+        cell=CellId("c"),
+        user=UserName("ann"),
+        project=ProjectId("maths"),
+        qos="interactive",
+        slots=(),
+        usage=usage,
+    )
+
+    async def flood(node: str, number: int) -> None:
+        for at in range(number):
+            await broker.agents.take(node.encode(), structs.replace(done, lease=LeaseId(f"{node}-{at}")))
+
+    asyncio.run(flood("lying", 20_000))
+    assert broker.writer.unwritten <= 6_000
+    before = broker.writer.unwritten
+    asyncio.run(flood("honest", 10))
+    assert broker.writer.unwritten == before + 10, "others' are recorded"
