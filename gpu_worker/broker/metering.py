@@ -284,7 +284,7 @@ class Metering:
             qos=lease.qos,
             node=node.name,
             slots=lease.slots,
-            kind=lease.lane,
+            kind=node.device_of(lease.slots),
             milli=sum(node.slots[slot].milli for slot in lease.slots),
             granted_at_ms=granted_at_ms,
             is_exclusive=lease.is_exclusive,
