@@ -1,7 +1,7 @@
 """The agents that talk to the broker: who they are, what they report, where they are reached."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from typing import assert_never
 
@@ -18,12 +18,14 @@ from gpu_worker.broker.agent_admission import AgentAdmission
 from gpu_worker.broker.broker_pauses import BrokerPauses
 from gpu_worker.broker.claimed_times import limit_claims, longest_ms
 from gpu_worker.broker.connected_agent import ConnectedAgent
+from gpu_worker.broker.held_leases import select_own
 from gpu_worker.broker.joins import Joins
 from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.leaving_nodes import LeavingNodes
 from gpu_worker.broker.ledger_notes import printable
-from gpu_worker.broker.node_claims import find_excess, is_possible, limit_measures
+from gpu_worker.broker.node_claims import find_excess, limit_measures
 from gpu_worker.broker.node_notes import NodeNotes
+from gpu_worker.broker.own_node_claims import believe, correct, find_own_excess, known_in
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.unreachable_nodes import UnreachableNodes
 from gpu_worker.scheduler import events
@@ -84,7 +86,7 @@ class Agents:
     @property
     def slot_word(self) -> str:
         """Return what people call a slot of this pool."""
-        kinds = {slot.kind for agent in self.known.values() for slot in agent.message.slots}
+        kinds = {slot.kind for agent in self.known.values() if not agent.owner for slot in agent.message.slots}
         return slot_word_of(kinds) if kinds else self._slot_word
 
     async def take(self, route: bytes, message: wire.FromAgent) -> None:
@@ -102,7 +104,7 @@ class Agents:
         if agent_id is None or agent is None or self._admission.name_of(agent.key) is None:
             await self._send(route, wire.Unknown())
             return
-        if self._is_of_another(agent_id, message):
+        if self._is_of_another(agent_id, agent, message):
             self.refused += 1
             self._log.warning("an agent spoke of another's lease", agent=agent_id, said=type(message).__name__)
             return
@@ -112,7 +114,7 @@ class Agents:
             await self.unreachable.remove(agent_id, agent.message.node)
         match message:
             case wire.Ping():
-                agent.counters, agent.slot_uses = message.counters, message.slots
+                agent.counters, agent.slot_uses = {} if agent.owner else message.counters, message.slots
                 agent.clock.compare(message.clock_ms, agent.heard_ms)
                 await self._send(route, wire.Pong())
             case wire.Prepared():
@@ -125,8 +127,12 @@ class Agents:
                 await self.shell.step(events.CellStarted(message.lease, message.cell, min(running_ms, most_ms)))
             case wire.CellDone():
                 recorded = partial(self._send, route, wire.Recorded(cell=message.cell, lease=message.lease))
+                known = correct(message, agent.message, agent.owner, known_in(self.shell))
+                if known is None:  # of its node nobody had a cell by that lease: it need not be said again
+                    await recorded()
+                    return
                 ago_ms = max(0, message.ended_ago_ms) + agent.clock.ago_ms(message.clock_ms, agent.heard_ms)
-                await self.shell.record_cell(message, agent.message, min(ago_ms, most_ms), recorded)
+                await self.shell.record_cell(known, agent.message, min(ago_ms, most_ms), recorded)
             case wire.PauseDeclined():
                 await self.shell.step(events.PauseDeclined(message.lease))
             case wire.LeaseOver():
@@ -176,14 +182,19 @@ class Agents:
         if agent in self.known:
             await self._send(self.known[agent].route, message)
 
-    def _is_of_another(self, agent: AgentId, message: wire.FromAgent) -> bool:
-        """Tell whether a message is about a lease that another agent has: a node speaks of what is its own."""
+    def _is_of_another(self, agent_id: AgentId, agent: ConnectedAgent, message: wire.FromAgent) -> bool:
+        """Tell whether a message is about a lease that another agent has: a node speaks of what is its own.
+
+        One that a user has brought speaks of nothing that this broker has not given it, but of cells that have ended.
+        """
         if not isinstance(
             message, wire.Prepared | wire.CellBegan | wire.CellDone | wire.PauseDeclined | wire.LeaseOver
         ):
             return False
         active = self.shell.active_leases.get(message.lease)
-        return active is not None and active.agent != agent
+        if active is None:
+            return bool(agent.owner) and not isinstance(message, wire.CellDone)
+        return active.agent != agent_id
 
     async def tidy(self) -> None:
         """Give up the agents that have been silent for too long while this broker listened, or are revoked."""
@@ -242,13 +253,13 @@ class Agents:
             self._absent.note_lost(agent.message.node, agent.heard_ms, is_registered=True)
         await self.shell.drop_node(agent_id, agent.heard_ms)
         await self.unreachable.forget(agent_id)
-        if self._admission.is_of_engine(agent.key):  # else it comes back, as when hosts are started again
+        if self._admission.is_unmissed(agent.key):  # else it comes back, as when hosts are started again
             self.notes.forget(agent.message.node)
 
     async def _lose(self, agent_id: AgentId, agent: ConnectedAgent) -> None:
         self._log.warning("agent lost", agent=agent_id, node=agent.message.node)
         self._forget(agent_id)
-        if not self._admission.is_of_engine(agent.key):
+        if not self._admission.is_unmissed(agent.key):
             self._absent.note_lost(
                 agent.message.node, agent.heard_ms, is_registered=bool(self._admission.name_of(agent.key))
             )
@@ -296,6 +307,8 @@ class Agents:
             obstacle = await self._find_obstacle(message.address.address)
         finally:
             self._trying.discard(message.agent)
+        if obstacle and self._admission.owner_of(self._admission.key_of(route)):
+            obstacle = node_sentences.NO_WAY  # what else the broker has seen there is nothing for users
         code, problem = self._find_problem(route, message)  # some time has gone by
         if not problem and obstacle:
             code = RefusalCode.UNREACHABLE
@@ -323,7 +336,7 @@ class Agents:
                 problem=self.unreachable.reasons[agent_id],
             )
             for agent_id, agent in self.known.items()
-            if agent_id in self.unreachable.reasons
+            if agent_id in self.unreachable.reasons and not agent.owner
         )
         return (*unreachable, *self._absent.listed(self._admission.expected_nodes, present))
 
@@ -331,8 +344,14 @@ class Agents:
         earlier = self.known.get(message.agent)
         self._forget(message.agent)
         self._absent.forget(message.node)
-        message = structs.replace(message, held=tuple(self._own(message.agent, message.held)))
-        agent = ConnectedAgent(route, self._admission.key_of(route) or "", message, self._now_ms())
+        key = self._admission.key_of(route) or ""
+        owner = self._admission.owner_of(key)
+        if owner is None:
+            return  # its node was removed in this moment
+        message, unknown = believe(message, owner, known_in(self.shell))
+        own = select_own(message.agent, message.held, self.shell.active_leases)
+        message = structs.replace(message, held=tuple(own))
+        agent = ConnectedAgent(route, key, message, self._now_ms(), owner)
         agent.clock.compare(message.clock_ms, agent.heard_ms)  # a cell may begin before its first ping
         self.known[message.agent] = agent
         self._by_route[route] = message.agent
@@ -344,7 +363,9 @@ class Agents:
         await self._kernels.name_slots(self.slot_word)
         is_other = earlier is not None and earlier.message.process not in ("", message.process)
         await self.leaving.plan(message)  # before it is given anything
-        await self.shell.add_node(message, earlier.heard_ms if earlier is not None and is_other else None)
+        await self.shell.add_node(message, owner, earlier.heard_ms if earlier is not None and is_other else None)
+        for lease in unknown:
+            await self._send(route, wire.Evict(lease=lease, force=True))
         await self.unreachable.remove(message.agent, message.node)
         self._registered()
 
@@ -354,7 +375,8 @@ class Agents:
             return RefusalCode.VERSION_MISMATCH, str(VersionMismatch(message.protocol, wire.PROTOCOL, "the agent"))
         if problem := self._admission.find_problem(route, message):
             return RefusalCode.NOT_ALLOWED, problem
-        if excess := find_excess(message):
+        owner = self._admission.owner_of(self._admission.key_of(route))
+        if excess := find_excess(message) or (find_own_excess(message) if owner else ""):
             return RefusalCode.OVER_LIMIT, f"What the node {message.node[:63]!r} says of itself cannot be: {excess}."
         earlier = self.known.get(message.agent)
         if earlier is None or earlier.route == route or earlier.message.process in ("", message.process):
@@ -368,17 +390,6 @@ class Agents:
                 "same one, end the other agent."
             )
         return RefusalCode.NOT_ALLOWED, ""
-
-    def _own(self, agent: AgentId, held: Iterable[wire.HeldLease]) -> Iterator[wire.HeldLease]:
-        """Leave out the leases that are known to be another agent's, or cannot be."""
-        for one in held:
-            active = self.shell.active_leases.get(one.lease)
-            if not is_possible(one):
-                self._log.warning("an agent says that it has a lease that cannot be", agent=agent, lease=one.lease[:63])
-            elif active is None or active.agent == agent:
-                yield one
-            else:
-                self._log.warning("an agent says that it has a lease that is another's", agent=agent, lease=one.lease)
 
     def _forget(self, agent_id: AgentId) -> None:
         agent = self.known.pop(agent_id, None)

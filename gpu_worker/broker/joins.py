@@ -10,6 +10,7 @@ import msgspec
 from bulletin.codes import RefusalCode
 from bulletin.ids import AgentId, KernelId, RequestId, SessionId, UserName
 from bulletin.wire import keys, messages as wire
+from gpu_worker.broker.own_node_claims import is_open_to
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 
 #: An agent that does not answer for so long is named, and not waited for.
@@ -59,7 +60,8 @@ class Joins:
         """Ask every node for this user's cells. Who asks while it is asked gets one answer."""
         if any(search.route == asker.route for search in self._searches.values()):
             return
-        nodes = {agent: node.node for agent, node in self._shell.nodes.items()}
+        state, all_nodes = self._shell.scheduler.state, self._shell.nodes.items()
+        nodes = {agent: node.node for agent, node in all_nodes if is_open_to(state, agent, asker.user)}
         search = _Search(asker.route, self._now_ms() + _PATIENCE_MS, nodes, [])
         query = keys.make_id()
         self._searches[query] = search
@@ -92,7 +94,8 @@ class Joins:
                 else:
                     await self._hand_over(query, known, message)
                 return
-        if message.agent not in self._shell.nodes:
+        state = self._shell.scheduler.state
+        if message.agent not in self._shell.nodes or not is_open_to(state, message.agent, asker.user):
             sentence = "The node that had the cell is not there (any more)."
             await self._send(
                 asker.route, wire.Refusal(code=RefusalCode.NO_SUCH_CELL, sentence=sentence, request=message.request)
@@ -123,12 +126,12 @@ class Joins:
         if handover is None or handover.agent != agent or node is None or handover.answer is not None:
             return
         asker = handover.asker
-        if message.lease is None:
+        active = None if message.lease is None else self._shell.active_leases.get(message.lease)
+        if message.lease is None or (active is not None and active.agent != agent):
             handover.answer = wire.Refusal(
                 code=RefusalCode.NO_SUCH_CELL, sentence=message.sentence, request=handover.request
             )
         else:
-            active = self._shell.active_leases.get(message.lease)
             if active is not None:
                 active.session, active.kernel = asker.session, asker.kernel
             names = {slot.slot: slot.name for slot in node.slots}
