@@ -26,7 +26,9 @@ def pool(broker: BrokerParts, tmp_path: Path) -> BrokerParts:
     registry = NodeRegistry(tmp_path)
     registry.add(OWN, f"key of {OWN}", 0, replaces=False, owner="ann")
     registry.add(SHARED, f"key of {SHARED}", 0, replaces=False)
-    broker.admit(AgentAdmission("secret", registry, lambda route: f"key of {route.decode().split()[0]}", lambda _: None))
+    broker.admit(
+        AgentAdmission("secret", registry, lambda route: f"key of {route.decode().split()[0]}", lambda _: None)
+    )
     return broker
 
 
@@ -81,7 +83,9 @@ def where(pool: BrokerParts) -> dict[str, str]:
 
 
 def said_to(pool: BrokerParts, kind: type[wire.Message]) -> list[Any]:
-    return [message for route, message in pool.to_routes if route.startswith(OWN.encode()) and isinstance(message, kind)]
+    return [
+        message for route, message in pool.to_routes if route.startswith(OWN.encode()) and isinstance(message, kind)
+    ]
 
 
 def test_its_owner_is_given_it_and_nobody_else_is_also_where_all_else_is_full(pool: BrokerParts) -> None:
