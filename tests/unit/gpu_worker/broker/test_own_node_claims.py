@@ -1,6 +1,5 @@
 """The node that a user has brought is run by somebody who is trusted with nothing but their own cells."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
