@@ -32,9 +32,9 @@ class SlotKind(msgspec.Struct, frozen=True, order=True, cache_hash=True):
 
     def serves(self, slot: Slot) -> bool:
         """Whether the slot is such a one."""
-        if slot.owner != self.owner or (slot.kind == "mig") is not self.is_slice:
+        if slot.owner != self.owner:
             return False
-        if slot.memory_bytes < self.memory_bytes:
+        if (slot.kind == "mig") is not self.is_slice or slot.memory_bytes < self.memory_bytes:
             return False
         return {slot.kind, *_WORD.findall(slot.name.lower())}.issuperset(self.words)
 

@@ -121,11 +121,8 @@ class SlotCatalog:
         return self.offer_count > before
 
     def cost_of(self, lane: Lane, milli: int) -> int:
-        """Compute what slots of so many thousandths of a GPU count: nothing on CPU slots, once there is a GPU.
-
-        Nothing, either, on what people have brought for themselves.
-        """
-        return milli if lane == "gpu" or (lane == "cpu" and not self.has_gpus) else 0
+        """Compute what slots of so many thousandths of a GPU count: nothing on CPU slots, once there is a GPU."""
+        return milli if lane == "gpu" or not self.has_gpus else 0
 
     def cost_on(self, node: Node, lane: Lane, slots: tuple[SlotId, ...]) -> int:
         """Compute what these slots of a node count, in thousandths of a GPU."""

@@ -1,4 +1,4 @@
-"""A node that a user has brought to the pool of a hub: their cells run there, nobody else's do, and it costs nothing."""
+"""A node that a user has brought to a hub's pool: their cells run there, nobody else's do, and it costs nothing."""
 
 import os
 import signal
