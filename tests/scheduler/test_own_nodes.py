@@ -175,6 +175,21 @@ def test_a_gpu_that_somebody_has_brought_tells_nobody_what_the_pool_has() -> Non
     assert pool.where() == {"eve1": "shared", "ann1": "anns"}
 
 
+def test_while_the_pool_has_no_node_nobody_is_refused_for_what_somebody_has_brought() -> None:
+    pool = Pool()
+    pool.join("anns", slots(1), "ann")
+    assert pool.ask("eve1", gpus=2) == []
+    assert granted(pool.join("shared", slots(2))) == {"eve1": "shared"}
+
+
+def test_slices_still_stand_in_for_gpus_where_the_pool_has_no_other_and_somebody_brings_one() -> None:
+    pool = Pool()
+    pool.join("shared", models(1, "NVIDIA A100 MIG 1g.5gb", 5, "mig", 142))
+    pool.join("anns", slots(1), "ann")
+    pool.start("eve1")
+    assert pool.where() == {"eve1": "shared"}
+
+
 def test_cpu_slots_of_ones_own_stand_in_where_the_pool_has_no_gpu_and_only_there() -> None:
     pool = Pool()
     pool.join("anns", slots(1, "cpu"), "ann")
