@@ -1,7 +1,9 @@
 """A node that a user has brought to a hub's pool: their cells run there, nobody else's do, and it costs nothing."""
 
+import contextlib
 import os
 import signal
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from gpu_worker.broker.ledger import Ledger
 from tests.integration.conftest import until
 from tests.integration.hub_pool import HubPool
 from tests.integration.nodes import AGENT, Part, add, run
+from tests.other_users import free_uid, in_mount_namespace, with_readable_python
 
 
 @pytest.fixture
@@ -87,3 +90,23 @@ def test_a_cell_there_goes_on_through_a_restart_of_the_broker_which_knows_it_fro
     assert on_box(pool) == ("busy", "ann")
     ann.answer("go")
     assert "over" in ann.collect(busy).stream()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user")
+def test_cells_there_run_as_whoever_starts_its_agent_who_sets_nothing_for_it() -> None:
+    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as started:  # pytest's is for its user alone
+        folder, uid = Path(name), free_uid(61_000)
+        folder.chmod(0o711)
+        (folder / "hub").mkdir()
+        pool = HubPool(folder / "hub", 1)
+        started.callback(pool.stop)
+        box = add(pool.process, "box", "../box", "--user=ann").resolve()
+        for path in (box, box / "node.json"):
+            os.chown(path, uid, uid)
+        become = ("setpriv", "--reuid", str(uid), "--regid", str(uid), "--clear-groups")
+        under = (*in_mount_namespace(with_readable_python(folder)), *become)
+        agent = Part("agent", box, "--device", "cpu", "--slots", "1", "--Pool.preload=[]", under=under)
+        started.callback(agent.stop)
+        until(lambda: len(pool.process.picture().slots) == 2, "the box of ann's")
+        assert pool.open("ann", "maths").run("%%gpu\nimport os\nprint(os.getuid())").stream() == f"{uid}\n"
+        assert len(pool.process.picture().shared_accounts) == 1, "nobody else's cells run as ann"
