@@ -23,10 +23,11 @@ Claims = dict[AgentId, list[Shape]]
 def settle(state: State) -> list[tuple[Request, Reason]]:
     """Let each request of who has brought a node wait where it is to; return those that can run nowhere any more.
 
-    Without such nodes that costs nothing but to ask whether one waits for a node that is gone.
+    Once there are no such nodes any more, nobody waits for one from the next time on.
     """
-    if not state.own_nodes.by_owner and not any(shape.lane == "own" for shape in state.queue.shapes):
+    if not state.own_nodes.by_owner and not state.own_nodes.were_there:
         return []
+    state.own_nodes.were_there = bool(state.own_nodes.by_owner)
     claims: Claims = {}
     nowhere = list[tuple[Request, Reason]]()
     mine = [one for one in state.pending.values() if one.lane == "own" or one.user in state.own_nodes.by_owner]

@@ -24,6 +24,7 @@ class OwnNodes:
 
     def __init__(self) -> None:
         self.by_owner: dict[UserName, dict[AgentId, Node]] = {}
+        self.were_there = False  #: there were some when it was settled last who waits for them
 
     def note(self, node: Node) -> None:
         """Note that a node is there; of the pool's own nothing is noted."""
