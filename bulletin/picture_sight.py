@@ -21,7 +21,8 @@ def hide_others(picture: Picture, user: UserName) -> Picture:
 
     return structs.replace(
         picture,
-        slots=tuple(map(named, picture.slots)),
+        # What others have brought for themselves is none of the pool's.
+        slots=tuple(named(slot) for slot in picture.slots if slot.owner in ("", user)),
         waiting=tuple(map(waiting, picture.waiting)),
         recent=tuple(cell for cell in picture.recent if cell.user == user),
         counters={},

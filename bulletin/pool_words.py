@@ -50,6 +50,11 @@ def state_words(state: str) -> str:
     return _STATES.get(state, state)
 
 
+def describe_node(node: str, owner: str) -> str:
+    """Name a node, and who has brought it for themselves, if somebody has: "box (ada's own)"."""
+    return f"{node} ({owner}'s own)" if owner else node
+
+
 def describe_state(state: str, drains_in_ms: int | None, why_drained: str = "") -> str:
     """Add to a slot's state when its node is to be drained, and why it is: "free, drained in 3 h: new cooling"."""
     if drains_in_ms is not None:

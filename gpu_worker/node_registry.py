@@ -19,6 +19,7 @@ from gpu_worker.file_locks import locked
 
 #: So many keys that a node had before are remembered, and one more where that one is to be worth nothing at once.
 _MOST_EARLIER = 8
+_LONGEST_OWNER = 255
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
@@ -28,6 +29,15 @@ def check_name(name: str) -> None:
         raise BadConfig(
             f"{name[:80]!r} is no name for a node: those have 1 to 63 letters, digits, dots, dashes and underscores, "
             "and begin with a letter or a digit. Its host's name is a good one."
+        )
+
+
+def check_owner(owner: str) -> None:
+    """Check that a user of the pool may be called so, who has brought a node; empty is nobody. Raises BadConfig."""
+    if len(owner) > _LONGEST_OWNER or not owner.isprintable() or owner != owner.strip():
+        raise BadConfig(
+            f"{owner[:80]!r} is no user of a pool: write the name as the hub has it, of at most {_LONGEST_OWNER} "
+            "characters."
         )
 
 
@@ -49,6 +59,7 @@ class NodeRegistry:
         self._until_ms: dict[str, int] = {}
         self._added_ms: dict[str, int] = {}
         self._expected: tuple[str, ...] = ()
+        self._owners: dict[str, str] = {}
         self._log = structlog.get_logger("broker")
 
     def read(self) -> tuple[RegisteredNode, ...]:
@@ -97,8 +108,28 @@ class NodeRegistry:
         self._follow()
         return self._expected
 
-    def add(self, name: str, public_key: str, now_ms: int, *, replaces: bool, is_of_engine: bool = False) -> None:
-        """Register a node; one of this name loses its key by it (`replaces`). Raises BadConfig if there is one."""
+    def owner_of(self, public_key: str) -> str | None:
+        """Return who has brought the node that has this key, for themselves alone; empty where it is the pool's.
+
+        None where nobody has the key, or its time is over.
+        """
+        self._follow()
+        return None if self._is_over(public_key) else self._owners.get(public_key)
+
+    def add(
+        self,
+        name: str,
+        public_key: str,
+        now_ms: int,
+        *,
+        replaces: bool,
+        is_of_engine: bool = False,
+        owner: str = "",
+    ) -> None:
+        """Register a node; one of this name loses its key by it (`replaces`). Raises BadConfig if there is one.
+
+        A node does not change hands: its file may be with whom it was made for.
+        """
         check_name(name)
         with locked(self._lock):
             nodes = {one.node: one for one in self.read()}
@@ -107,8 +138,13 @@ class NodeRegistry:
                     f"There is a node {name!r} already. Name this one otherwise; or give that one new keys, "
                     f"which revokes its old file: bulletin node add {name} --replace"
                 )
+            if name in nodes and nodes[name].owner != owner:
+                raise BadConfig(
+                    f"The node {name!r} is {_whose(nodes[name].owner)}, and would be {_whose(owner)} then. If that is "
+                    f"meant, remove it first: bulletin node remove {name}"
+                )
             nodes[name] = RegisteredNode(
-                node=name, public_key=public_key, added_at_ms=now_ms, is_of_engine=is_of_engine
+                node=name, public_key=public_key, added_at_ms=now_ms, is_of_engine=is_of_engine, owner=owner
             )
             self._write(nodes)
 
@@ -164,13 +200,18 @@ class NodeRegistry:
             self._names = {key: one.node for one in nodes for key in keys_of[one.node]}
             self._added_ms = {key: one.added_at_ms for one in nodes for key in keys_of[one.node]}
             self._until_ms = {old.public_key: old.until_ms for one in nodes for old in one.earlier_keys}
-            self._expected = tuple(one.node for one in nodes if not one.is_of_engine)
+            self._expected = tuple(one.node for one in nodes if not one.is_of_engine and not one.owner)
+            self._owners = {key: one.owner for one in nodes for key in keys_of[one.node]}
         except OSError:
             return  # the system has no descriptor left, say: it is as it was
         except BadConfig as error:
-            self._names, self._until_ms, self._expected = {}, {}, ()
+            self._names, self._until_ms, self._expected, self._owners = {}, {}, (), {}
             self._log.error("no node of another host is let in: their file cannot be used", problem=str(error))
         self._facts = facts
+
+
+def _whose(owner: str) -> str:
+    return f"{owner!r}'s own" if owner else "the pool's"
 
 
 def _require(nodes: Mapping[str, RegisteredNode], name: str) -> RegisteredNode:

@@ -83,6 +83,8 @@ class RegisteredNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     #: An engine has registered it, and starts and ends its agent: it is not missed where it is not there.
     is_of_engine: bool = False
+    #: Who has brought it: it is for this user of the pool alone, and not missed. Empty: it is the pool's.
+    owner: str = ""
 
     node: str
     public_key: str

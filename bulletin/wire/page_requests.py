@@ -43,6 +43,8 @@ class PoolSlot(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     drains_in_ms: int | None = None
     #: Why, of either, as an admin has said.
     why_drained: str = ""
+    #: Who has brought its node, which is for them alone; empty: it is the pool's.
+    owner: UserName = UserName("")
     #: How busy it was of late, and what of its memory processes use; None where its node does not measure that.
     busy_percent: int | None = None
     used_bytes: int | None = None

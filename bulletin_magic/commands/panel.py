@@ -4,7 +4,14 @@ import html
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from bulletin.pool_words import describe_project, describe_state, state_words, warn_of_accounts, warn_of_missing
+from bulletin.pool_words import (
+    describe_node,
+    describe_project,
+    describe_state,
+    state_words,
+    warn_of_accounts,
+    warn_of_missing,
+)
 from bulletin.units import show_duration, show_size
 from bulletin.wait_words import count, describe_rest, ordinal, wait_columns
 from bulletin.wire.messages import SlotPicture, WaitingPicture
@@ -92,7 +99,7 @@ def _slot(slot: SlotPicture) -> str:
     memory = f", {show_size(slot.memory_bytes)}" if slot.memory_bytes else ""
     user = f", {slot.user}" if slot.user else ""
     state = describe_state(state_words(slot.state), slot.drains_in_ms, slot.why_drained)
-    return f"{slot.node} {slot.name}{memory}: {state}{user}"
+    return f"{describe_node(slot.node, slot.owner)} {slot.name}{memory}: {state}{user}"
 
 
 def _waiting(waiting: WaitingPicture, slot_word: str) -> str:
@@ -107,7 +114,7 @@ def _html(status: PoolStatus, sentences: Sequence[str], last: Sequence[str]) -> 
     picture = status.picture
     slots = [
         (
-            slot.node,
+            describe_node(slot.node, slot.owner),
             slot.name,
             describe_state(state_words(slot.state), slot.drains_in_ms, slot.why_drained),
             slot.user or "",

@@ -58,6 +58,8 @@ class ShownNode(msgspec.Struct, frozen=True, kw_only=True):
     drains_in_ms: int | None = None
     #: Why it is drained, or is to be; empty where nobody said so.
     why_drained: str = ""
+    #: Who has brought it for themselves alone; empty: it is the pool's.
+    owner: UserName = UserName("")
 
 
 class ShownRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,13 +122,16 @@ def view_now(report: PoolReport, sight: Sight) -> NowView:
     leases = {lease.lease: lease for lease in report.leases}
     numbers = {lease.lease: number for number, lease in enumerate(report.leases)}
     nodes: dict[str, list[ShownSlot]] = {}
+    states = list[SlotState]()  #: of the pool's own
     some: dict[str, PoolSlot] = {}  #: one of each node
     for slot in report.slots:
         lease = leases.get(slot.lease) if slot.lease is not None else None
+        if slot.owner and not (sight.viewer.is_admin or slot.owner == sight.viewer.user):
+            continue  # what others have brought for themselves is none of the pool's
         nodes.setdefault(slot.node, []).append(_show_slot(slot, lease, numbers, sight))
         some[slot.node] = slot
+        states += [] if slot.owner else [slot_state(slot, lease)]
     queue = tuple(show_request(row, sight) for row in report.waiting if _is_shown(row, sight))
-    states = [slot.state for slots in nodes.values() for slot in slots]
     return NowView(
         slot_word=report.slot_word,
         uptime_ms=report.uptime_ms,
@@ -150,6 +155,7 @@ def view_now(report: PoolReport, sight: Sight) -> NowView:
                 is_drained=some[node].is_drained,
                 drains_in_ms=some[node].drains_in_ms,
                 why_drained=some[node].why_drained,
+                owner=some[node].owner,
             )
             for node, slots in sorted(nodes.items())
         ),
@@ -249,10 +255,11 @@ def _show_slot(slot: PoolSlot, lease: PoolLease | None, numbers: dict[LeaseId, i
 def _freeing(report: PoolReport) -> Iterator[Freeing]:
     """List the cells that end first at the latest, by their walltimes."""
     names = {(slot.node, slot.slot): slot.name for slot in report.slots}
+    owned = {slot.node for slot in report.slots if slot.owner}
     ending = sorted(
         (max(0, lease.walltime_ms - lease.for_ms), lease.lease, lease)
         for lease in report.leases
-        if lease.state in ("busy", "reclaiming")
+        if lease.state in ("busy", "reclaiming") and lease.node not in owned
     )
     for in_ms, _, lease in ending[:_MOST_FREEING]:
         slots = tuple(names.get((lease.node, slot), slot) for slot in lease.slots)

@@ -6,6 +6,7 @@ import msgspec
 
 from bulletin.pool_words import (
     describe_absence,
+    describe_node,
     describe_outcome,
     describe_state,
     state_words,
@@ -54,7 +55,7 @@ def describe_page(picture: Picture, *, for_admins: bool = False) -> PageContent:
                 columns=("Node", word, "Now", "Held by"),
                 rows=tuple(
                     (
-                        slot.node,
+                        describe_node(slot.node, slot.owner),
                         _show_slot(slot),
                         describe_state(state_words(slot.state), slot.drains_in_ms, slot.why_drained),
                         slot.user or "—",
@@ -106,15 +107,16 @@ def describe_page(picture: Picture, *, for_admins: bool = False) -> PageContent:
 
 def _summary(picture: Picture) -> str:
     """Say in a sentence how many slots are free, and who waits."""
-    total, word = len(picture.slots), picture.slot_word
+    slots, word = [slot for slot in picture.slots if not slot.owner], picture.slot_word
+    total = len(slots)
     if not total:
         return f"The pool has no {word} at this moment."
-    free = sum(slot.state == "free" for slot in picture.slots)
-    ready = sum(slot.state == "hot" for slot in picture.slots)
+    free = sum(slot.state == "free" for slot in slots)
+    ready = sum(slot.state == "hot" for slot in slots)
     words = [f"{free} of {total} {word}{'s' if total > 1 else ''} free"]
     if ready:
         words.append(f"{ready} kept ready for the next cell")
-    drained = sum(slot.state == "drained" for slot in picture.slots)
+    drained = sum(slot.state == "drained" for slot in slots)
     if drained:
         words.append(f"{drained} on a node that is drained")
     words.append(f"{len(picture.waiting)} waiting" if picture.waiting else "nobody waits")

@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Callable
 
+from bulletin.ids import UserName
 from bulletin.wire import keys, messages as wire
 from gpu_worker.node_registry import NodeRegistry
 
@@ -44,8 +45,16 @@ class AgentAdmission:
         """Tell whether who has this key is a node that has new keys and has not taken them up in time."""
         return self._registry.has_expired(key)
 
-    def is_of_engine(self, key: str) -> bool:
-        """Tell whether an engine starts and ends the agent that has this key: nobody misses it."""
+    def owner_of(self, key: str | None) -> UserName | None:
+        """Return the user who has brought the node that a key is of, for themselves; empty where it is the pool's.
+
+        None where it is no node's as of now: nothing is anybody's by a key of nobody.
+        """
+        owner = "" if key is not None and self.is_own(key) else None if key is None else self._registry.owner_of(key)
+        return None if owner is None else UserName(owner)
+
+    def is_unmissed(self, key: str) -> bool:
+        """Tell whether nobody misses the agent that has this key: an engine starts and ends it, or a user does."""
         name = self.name_of(key)
         return bool(name) and name not in self._registry.expected
 

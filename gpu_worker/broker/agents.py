@@ -9,7 +9,6 @@ import structlog
 from msgspec import structs
 
 from bulletin.codes import RefusalCode
-from bulletin.errors import VersionMismatch
 from bulletin.ids import AgentId
 from bulletin.wire import messages as wire
 from gpu_worker.broker import node_sentences
@@ -23,16 +22,16 @@ from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.lease_claims import LeaseClaims
 from gpu_worker.broker.leaving_nodes import LeavingNodes
 from gpu_worker.broker.ledger_notes import printable
-from gpu_worker.broker.node_claims import find_excess, limit_measures
+from gpu_worker.broker.node_claims import limit_measures
 from gpu_worker.broker.node_notes import NodeNotes
+from gpu_worker.broker.own_node_claims import believe, correct, known_in
+from gpu_worker.broker.registration_rules import find_refusal, is_older
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.unreachable_nodes import UnreachableNodes
 from gpu_worker.scheduler import events
 
 #: An agent that was not heard of for so long is lost; its cells are too, as far as their users are concerned.
 _SILENCE_MS = 10_000
-#: One that was heard within this time is there; agents speak each second.
-_ANSWERS_MS = 3_000
 #: So often the door of a node is tried that a notebook did not reach.
 _DOOR_S = 5.0
 _TOLD_TO_ADMINS = (RefusalCode.UNREACHABLE, RefusalCode.VERSION_MISMATCH, RefusalCode.OVER_LIMIT)
@@ -42,13 +41,6 @@ Send = Callable[[bytes, wire.Message], Awaitable[None]]
 def slot_word_of(kinds: Collection[str]) -> str:
     """Return what people call a slot of a pool that has slots of these kinds; of one that has none yet, a GPU."""
     return "CPU slot" if set(kinds) == {"cpu"} else "GPU"
-
-
-def _is_older(message: wire.Register, known: wire.Register) -> bool:
-    """Tell whether the same process of an agent said this before what is known of it."""
-    if message.clock_ms is None or known.clock_ms is None:
-        return False
-    return message.process == known.process != "" and message.clock_ms < known.clock_ms
 
 
 class Agents:
@@ -93,7 +85,7 @@ class Agents:
     @property
     def slot_word(self) -> str:
         """Return what people call a slot of this pool."""
-        kinds = {slot.kind for agent in self.known.values() for slot in agent.message.slots}
+        kinds = {slot.kind for agent in self.known.values() if not agent.owner for slot in agent.message.slots}
         return slot_word_of(kinds) if kinds else self._slot_word
 
     async def take(self, route: bytes, message: wire.FromAgent) -> None:
@@ -111,7 +103,7 @@ class Agents:
         if agent_id is None or agent is None or self._admission.name_of(agent.key) is None:
             await self._send(route, wire.Unknown())
             return
-        if self._is_of_another(agent_id, message):
+        if self._is_of_another(agent_id, agent, message):
             self.refused += 1
             self._log.warning("an agent spoke of another's lease", agent=agent_id, said=type(message).__name__)
             return
@@ -121,7 +113,7 @@ class Agents:
             await self.unreachable.remove(agent_id, agent.message.node)
         match message:
             case wire.Ping():
-                agent.counters, agent.slot_uses = message.counters, message.slots
+                agent.counters, agent.slot_uses = {} if agent.owner else message.counters, message.slots
                 agent.clock.compare(message.clock_ms, agent.heard_ms)
                 await self._send(route, wire.Pong())
             case wire.Prepared():
@@ -136,8 +128,12 @@ class Agents:
                 pass  # its agent says it again
             case wire.CellDone():
                 recorded = partial(self._send, route, wire.Recorded(cell=message.cell, lease=message.lease))
+                known = correct(message, agent.message, agent.owner, known_in(self.shell))
+                if known is None:  # of its node nobody had a cell by that lease: it need not be said again
+                    await recorded()
+                    return
                 ago_ms = max(0, message.ended_ago_ms) + agent.clock.ago_ms(message.clock_ms, agent.heard_ms)
-                await self.shell.record_cell(message, agent.message, min(ago_ms, most_ms), recorded)
+                await self.shell.record_cell(known, agent.message, min(ago_ms, most_ms), recorded)
             case wire.PauseDeclined():
                 await self.shell.step(events.PauseDeclined(message.lease))
             case wire.LeaseOver():
@@ -187,14 +183,19 @@ class Agents:
         if agent in self.known:
             await self._send(self.known[agent].route, message)
 
-    def _is_of_another(self, agent: AgentId, message: wire.FromAgent) -> bool:
-        """Tell whether a message is about a lease that another agent has: a node speaks of what is its own."""
+    def _is_of_another(self, agent_id: AgentId, agent: ConnectedAgent, message: wire.FromAgent) -> bool:
+        """Tell whether a message is about a lease that another agent has: a node speaks of what is its own.
+
+        One that a user has brought speaks of nothing that this broker has not given it, but of cells that have ended.
+        """
         if not isinstance(
             message, wire.Prepared | wire.CellBegan | wire.CellDone | wire.PauseDeclined | wire.LeaseOver
         ):
             return False
         active = self.shell.active_leases.get(message.lease)
-        return active is not None and active.agent != agent
+        if active is None:
+            return bool(agent.owner) and not isinstance(message, wire.CellDone)
+        return active.agent != agent_id
 
     async def tidy(self) -> None:
         """Give up the agents that have been silent for too long while this broker listened, or are revoked."""
@@ -254,13 +255,13 @@ class Agents:
             self._absent.note_lost(agent.message.node, agent.heard_ms, is_registered=True)
         await self.shell.drop_node(agent_id, agent.heard_ms)
         await self.unreachable.forget(agent_id)
-        if self._admission.is_of_engine(agent.key):  # else it comes back, as when hosts are started again
+        if self._admission.is_unmissed(agent.key):  # else it comes back, as when hosts are started again
             self.notes.forget(agent.message.node)
 
     async def _lose(self, agent_id: AgentId, agent: ConnectedAgent) -> None:
         self._log.warning("agent lost", agent=agent_id, node=agent.message.node)
         self._forget(agent_id)
-        if not self._admission.is_of_engine(agent.key):
+        if not self._admission.is_unmissed(agent.key):
             self._absent.note_lost(
                 agent.message.node, agent.heard_ms, is_registered=bool(self._admission.name_of(agent.key))
             )
@@ -286,7 +287,7 @@ class Agents:
                 await self.unreachable.remove(agent_id, agent.message.node)
 
     async def _register(self, route: bytes, message: wire.Register) -> None:
-        code, problem = self._find_problem(route, message)
+        code, problem = find_refusal(route, message, self._admission, self.known.get(message.agent), self._now_ms())
         if problem:
             await self._refuse(route, message, code, problem)
             return
@@ -296,7 +297,7 @@ class Agents:
             # message. This one was written before it heard of what is granted since; what is new, it says next.
             earlier.heard_ms = self._now_ms()
             await self._send(route, wire.Registered())
-        elif earlier is not None and _is_older(message, earlier.message):
+        elif earlier is not None and is_older(message, earlier.message):
             # The system still sends what was on its way when a link was cut, long after the agent came by another
             # connection: what has begun there since is not in it, and must not be taken for lost.
             self._log.info("agent said earlier what it is", agent=message.agent, node=message.node)
@@ -312,7 +313,11 @@ class Agents:
             obstacle = await self._find_obstacle(message.address.address)
         finally:
             self._trying.discard(message.agent)
-        code, problem = self._find_problem(route, message)  # some time has gone by
+        if obstacle and self._admission.owner_of(self._admission.key_of(route)):
+            obstacle = node_sentences.NO_WAY  # what else the broker has seen there is nothing for users
+        code, problem = find_refusal(
+            route, message, self._admission, self.known.get(message.agent), self._now_ms()
+        )  # some time has gone by
         if not problem and obstacle:
             code = RefusalCode.UNREACHABLE
             problem = f"The broker cannot reach this node where notebooks would. {obstacle}"
@@ -339,7 +344,7 @@ class Agents:
                 problem=self.unreachable.reasons[agent_id],
             )
             for agent_id, agent in self.known.items()
-            if agent_id in self.unreachable.reasons
+            if agent_id in self.unreachable.reasons and not agent.owner
         )
         return (*unreachable, *self._absent.listed(self._admission.expected_nodes, present))
 
@@ -347,8 +352,13 @@ class Agents:
         earlier = self.known.get(message.agent)
         self._forget(message.agent)
         self._absent.forget(message.node)
+        key = self._admission.key_of(route) or ""
+        owner = self._admission.owner_of(key)
+        if owner is None:
+            return  # its node was removed in this moment
+        message, unknown = believe(message, owner, known_in(self.shell))
         message = structs.replace(message, held=tuple(self._claims.find_believed(message.agent, message.held)))
-        agent = ConnectedAgent(route, self._admission.key_of(route) or "", message, self._now_ms())
+        agent = ConnectedAgent(route, key, message, self._now_ms(), owner)
         agent.clock.compare(message.clock_ms, agent.heard_ms)  # a cell may begin before its first ping
         self.known[message.agent] = agent
         self._by_route[route] = message.agent
@@ -360,30 +370,11 @@ class Agents:
         await self._kernels.name_slots(self.slot_word)
         is_other = earlier is not None and earlier.message.process not in ("", message.process)
         await self.leaving.plan(message)  # before it is given anything
-        await self.shell.add_node(message, earlier.heard_ms if earlier is not None and is_other else None)
+        await self.shell.add_node(message, owner, earlier.heard_ms if earlier is not None and is_other else None)
+        for lease in unknown:
+            await self._send(route, wire.Evict(lease=lease, force=True))
         await self.unreachable.remove(message.agent, message.node)
         self._registered()
-
-    def _find_problem(self, route: bytes, message: wire.Register) -> tuple[RefusalCode, str]:
-        """Find why an agent may not be what it says, if so: by the key of its connection, and never by its word."""
-        if message.protocol != wire.PROTOCOL:
-            return RefusalCode.VERSION_MISMATCH, str(VersionMismatch(message.protocol, wire.PROTOCOL, "the agent"))
-        if problem := self._admission.find_problem(route, message):
-            return RefusalCode.NOT_ALLOWED, problem
-        if excess := find_excess(message):
-            return RefusalCode.OVER_LIMIT, f"What the node {message.node[:63]!r} says of itself cannot be: {excess}."
-        earlier = self.known.get(message.agent)
-        if earlier is None or earlier.route == route or earlier.message.process in ("", message.process):
-            return RefusalCode.NOT_ALLOWED, ""
-        # The connection of one that has ended is gone at once; that of a host that has is, after some seconds.
-        is_there = self._admission.key_of(earlier.route) is not None
-        if is_there and self._now_ms() - earlier.heard_ms <= _ANSWERS_MS:
-            return RefusalCode.NAME_TAKEN, (
-                f"There is an agent of this name already, at {earlier.message.address.address}, and it answers. If "
-                "this is another host, give it a name and a file of its own: bulletin node add NAME. If it is the "
-                "same one, end the other agent."
-            )
-        return RefusalCode.NOT_ALLOWED, ""
 
     def _forget(self, agent_id: AgentId) -> None:
         agent = self.known.pop(agent_id, None)

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from bulletin.ids import UserName
 from bulletin.wire import messages as wire
 from gpu_worker.broker.agent_clock import AgentClock
 
@@ -14,6 +15,8 @@ class ConnectedAgent(msgspec.Struct):
     key: str
     message: wire.Register
     heard_ms: int
+    #: Who has brought it, for themselves alone; empty: it is the pool's.
+    owner: UserName = UserName("")
     counters: dict[str, int] = {}
     #: It is not heard, and may come back with what it holds.
     is_away: bool = False

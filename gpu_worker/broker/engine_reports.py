@@ -57,8 +57,8 @@ class EngineReports:
         now_ms = self._now_ms()
         for name, pending in list(self._shell.pending_requests.items()):
             standing = self._shell.waiting(name, now_ms)
-            if standing is not None and standing.waits_for_room:
-                request = self._state.pending[name]
+            request = self._state.pending.get(name)
+            if request is not None and standing is not None and standing.waits_for_room and request.lane != "own":
                 yield wire.RoomNeeded(
                     slots=request.need,
                     walltime_ms=request.walltime_ms,
@@ -70,7 +70,7 @@ class EngineReports:
         now_ms = self._now_ms()
         for agent, known in self._agents.known.items():
             node = self._state.nodes.get(agent)
-            if node is None:
+            if node is None or node.owner:
                 continue
             leases = [self._state.leases[lease] for lease in node.leases]
             hot = sum(len(lease.slots) for lease in leases if lease.phase is Phase.HOT)

@@ -12,6 +12,7 @@ from bulletin.codes import RefusalCode
 from bulletin.ids import AgentId, KernelId, RequestId, SessionId, UserName
 from bulletin.wire import keys, messages as wire
 from gpu_worker.broker.node_claims import limit_note
+from gpu_worker.broker.own_node_claims import is_open_to
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 
 #: An agent that does not answer for so long is named, and not waited for.
@@ -61,7 +62,8 @@ class Joins:
         """Ask every node for this user's cells. Who asks while it is asked gets one answer."""
         if any(search.route == asker.route for search in self._searches.values()):
             return
-        nodes = {agent: node.node for agent, node in self._shell.nodes.items()}
+        state, all_nodes = self._shell.scheduler.state, self._shell.nodes.items()
+        nodes = {agent: node.node for agent, node in all_nodes if is_open_to(state, agent, asker.user)}
         search = _Search(asker.route, self._now_ms() + _PATIENCE_MS, nodes, [])
         query = keys.make_id()
         self._searches[query] = search
@@ -97,7 +99,8 @@ class Joins:
                 else:
                     await self._hand_over(query, known, message)
                 return
-        if message.agent not in self._shell.nodes:
+        state = self._shell.scheduler.state
+        if message.agent not in self._shell.nodes or not is_open_to(state, message.agent, asker.user):
             sentence = "The node that had the cell is not there (any more)."
             await self._send(
                 asker.route, wire.Refusal(code=RefusalCode.NO_SUCH_CELL, sentence=sentence, request=message.request)

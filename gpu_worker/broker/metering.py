@@ -178,6 +178,13 @@ class Metering:
         is_other = metered is not None and cell is not None and metered.meter.cell != cell
         return None if metered is None or is_other else metered.meter.charged_milli
 
+    def find_record(self, lease: LeaseId) -> LeaseRecord | None:
+        """Return what the ledger has of a lease that holds, or whose end is not sure; None where it knows none."""
+        metered, given_up = self._metered.get(lease), self._given_up.get(lease)
+        if metered is not None:
+            return metered.meter.lease
+        return None if given_up is None else given_up.lease
+
     def is_in_quota(self, lease: Lease) -> bool:
         """Return whether a guarantee covers it now; of a hot one, whether it would if a cell began."""
         return self._coverage.is_in_quota(self._state.accounts, lease)
@@ -288,7 +295,7 @@ class Metering:
             qos=lease.qos,
             node=node.name,
             slots=lease.slots,
-            kind=lease.lane,
+            kind=node.device_of(lease.slots),
             milli=sum(node.slots[slot].milli for slot in lease.slots),
             granted_at_ms=granted_at_ms,
             is_exclusive=lease.is_exclusive,

@@ -32,7 +32,7 @@ class NodeNotes:
 
         Said again each day, so that it is young when what is old is forgotten.
         """
-        there = [*(node.name for node in state.nodes.values()), *state.slot_catalog.awaited.names]
+        there = [*(node.name for node in state.nodes.values() if not node.owner), *state.slot_catalog.awaited.names]
         self._seen_ms |= dict.fromkeys(there, now_ms)
         self._seen_ms = {name: at_ms for name, at_ms in self._seen_ms.items() if now_ms - at_ms < _GONE_MS}
         payload: dict[str, object] = {"nodes": sorted(self._seen_ms), "has_gpus": state.slot_catalog.has_gpus}

@@ -12,3 +12,7 @@ OLD_KEYS = (
     "`bulletin node rotate` makes one. Cells that run there go on; it gets no others until then."
 )
 FAULT = "The pool had an error with your session, and ended it; the broker's log says which."
+NO_WAY = (
+    "Nothing of it answers at the address that its agent has told: see that a job of yours is reached from there, and "
+    "that Pool.advertise of the agent says where."
+)

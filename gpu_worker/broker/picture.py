@@ -67,13 +67,15 @@ async def draw(
                     user=lease.user if lease is not None else None,
                     drains_in_ms=None if drains_at_ms is None else max(0, drains_at_ms - at_ms),
                     why_drained=why_drained(agent.message.agent),
+                    owner=agent.owner,
                 )
             )
     missing: dict[str, tuple[str, ...]] = {}
-    for agent in agents.known.values() if serves_hub else ():
+    of_pool = [agent for agent in agents.known.values() if not agent.owner]
+    for agent in of_pool if serves_hub else ():
         for word in agent.message.missing_protections:
             missing[word] = (*missing.get(word, ()), agent.message.node)
-    accounts = {agent.message.shared_account for agent in agents.known.values()} - {""}
+    accounts = {agent.message.shared_account for agent in of_pool} - {""}
     waiting = []
     for request, pending in shell.pending_requests.items():
         standing = shell.waiting(request, at_ms)

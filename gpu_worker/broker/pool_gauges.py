@@ -79,7 +79,7 @@ class PoolGauges(Collector):
     def _slots(self) -> Iterator[Metric]:
         state = self._shell.scheduler.state
         counts: dict[tuple[str, ...], float] = {}
-        for node in list(state.nodes.values())[:_MOST_NODES]:
+        for node in [one for one in state.nodes.values() if not one.owner][:_MOST_NODES]:
             for lane in node.lanes.values():
                 if not lane.capacity:
                     continue
@@ -90,9 +90,10 @@ class PoolGauges(Collector):
         yield _gauge("slots", "Slots of each node, by their state.", ("node", "state"), counts)
         absent: dict[tuple[str, ...], float] = {(one.node,): 1.0 for one in self._agents.absent_nodes[:_MOST_NODES]}
         yield _gauge("node_absent", "Nodes that should be there and are not.", ("node",), absent)
-        yield _gauge("nodes", "Nodes that are there.", (), {(): len(self._agents.known)})
+        of_pool = [agent for agent in self._agents.known.values() if not agent.owner]
+        yield _gauge("nodes", "Nodes that are there.", (), {(): len(of_pool)})
         missing: Counter[tuple[str, ...]] = Counter()
-        for agent in self._agents.known.values():
+        for agent in of_pool:
             missing.update((word,) for word in set(agent.message.missing_protections))
         yield _gauge("nodes_without_protection", "Nodes that cannot give cells a protection.", ("protection",), missing)
 

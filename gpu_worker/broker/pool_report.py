@@ -33,10 +33,11 @@ def draw_pool(
     """Draw all of it with everybody's names: who asks leaves out what its readers may not see."""
     state = shell.scheduler.state
     missing: dict[str, tuple[str, ...]] = {}
-    for agent in agents.known.values() if serves_hub else ():
+    of_pool = [agent for agent in agents.known.values() if not agent.owner]
+    for agent in of_pool if serves_hub else ():
         for word in agent.message.missing_protections:
             missing[word] = (*missing.get(word, ()), agent.message.node)
-    accounts = {agent.message.shared_account for agent in agents.known.values()} - {""}
+    accounts = {agent.message.shared_account for agent in of_pool} - {""}
     return page_requests.PoolReport(
         slots=tuple(slot for agent in agents.known.values() for slot in _slots(shell, agent, now_ms, why_drained)),
         leases=tuple(_leases(shell, now_ms)),
@@ -72,6 +73,7 @@ def _slots(
             is_drained=node is not None and node.is_drained,
             drains_in_ms=None if drains_at_ms is None else max(0, drains_at_ms - now_ms),
             why_drained=why_drained(message.agent),
+            owner=agent.owner,
             busy_percent=None if use is None else use.busy_percent,
             used_bytes=None if use is None else use.used_bytes,
             idle_ms=0 if use is None else use.idle_ms,

@@ -117,7 +117,7 @@ class QuotaPreviews:
 
     def _sizes(self) -> tuple[list[int], str]:
         """Count the slots of each node: GPUs, or CPU slots where no node has one. A MIG slice is one."""
-        offers = [agent.message.slots for agent in self._agents.known.values()]
+        offers = [agent.message.slots for agent in self._agents.known.values() if not agent.owner]
         for kind in ("gpu", "cpu"):
             sizes = [sum(slot.kind == kind for slot in slots) for slots in offers]
             if any(sizes):

@@ -127,7 +127,7 @@ def tree(state: State) -> Iterator[Account]:
 def nodes(state: State, request: Request, why_drained: Callable[[AgentId], str]) -> Iterator[console.NodeRow]:
     """Make a row of each node that has slots of the lane that the request is in: GPUs or CPU slots."""
     for node in state.nodes.values():
-        if node.lanes[request.lane].capacity:
+        if node.lanes[request.lane].capacity and node.owner in ("", request.user):
             yield _node(state, node, request, why_drained(node.agent))
 
 

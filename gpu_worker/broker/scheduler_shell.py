@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Literal, assert_never
 
 from bulletin.codes import CellOutcome, LeaseEnd, RefusalCode
-from bulletin.ids import AgentId, LeaseId, RequestId, SessionId
+from bulletin.ids import AgentId, LeaseId, RequestId, SessionId, UserName
 from bulletin.kept_time import is_kept
 from bulletin.wire import keys, messages as wire
 from gpu_worker.broker import recall, translate
@@ -248,15 +248,15 @@ class SchedulerShell:
 
     # --- what agents report
 
-    async def add_node(self, node: wire.Register, lost_ms: int | None) -> None:
-        """Take in a node that registered, with the leases that it holds.
+    async def add_node(self, node: wire.Register, owner: UserName, lost_ms: int | None) -> None:
+        """Take in a node that registered, with the leases that it holds, for all or for its owner alone.
 
         `lost_ms` is when an earlier process of its agent was heard last, where there was one.
         """
         self.nodes[node.agent] = node
         for held in node.held:
             self.active_leases.setdefault(held.lease, relearn_active_lease(held, node.agent))
-        await self.step(translate.joined(node, self.metering.agreed), lost_ms=lost_ms)
+        await self.step(translate.joined(node, owner, self.metering.agreed), lost_ms=lost_ms)
 
     async def drop_node(self, agent: AgentId, heard_ms: int) -> None:
         """Give up a node that has been silent for too long, since `heard_ms`."""

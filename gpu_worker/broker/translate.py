@@ -20,8 +20,10 @@ from gpu_worker.scheduler.policy.prices import Price
 from gpu_worker.scheduler.policy.projects import GPU_MILLI
 
 
-def joined(message: wire.Register, agreed: Callable[[LeaseId, CellId | None], int | None]) -> events.AgentJoined:
-    """Translate an agent's introduction.
+def joined(
+    message: wire.Register, owner: UserName, agreed: Callable[[LeaseId, CellId | None], int | None]
+) -> events.AgentJoined:
+    """Translate an agent's introduction. `owner` is who has brought the node, and no word of the agent's.
 
     `agreed` knows what cells are charged that began before this broker, in thousandths of a slot. In a place that is
     kept all of them are charged as the one that was heard of last, whichever runs by now.
@@ -53,6 +55,7 @@ def joined(message: wire.Register, agreed: Callable[[LeaseId, CellId | None], in
         ),
         cpus=message.cpus,
         memory_bytes=message.memory_bytes,
+        owner=owner,
     )
 
 

@@ -10,14 +10,15 @@ import msgspec
 from traitlets import Bool, Float, Unicode
 
 from bulletin.errors import BadConfig
+from bulletin.pool_words import describe_node
 from bulletin.wire import keys
 from gpu_worker.config import PoolSettings, account_name
 from gpu_worker.console.base_command import Command
-from gpu_worker.node_registry import NodeRegistry, check_name, time_of_day_ms
+from gpu_worker.node_registry import NodeRegistry, check_name, check_owner, time_of_day_ms
 from gpu_worker.reachability import is_loopback, is_unspecified, parse
 
 _USAGE = """\
-usage: bulletin node add NAME [--address=tcp://HOST:PORT] [--out=FILE] [--replace]
+usage: bulletin node add NAME [--user=USER] [--address=tcp://HOST:PORT] [--out=FILE] [--replace]
        bulletin node rotate NAME [--accept-old=SECONDS] [--address=tcp://HOST:PORT] [--out=FILE]
        bulletin node list [--json]
        bulletin node remove NAME
@@ -42,6 +43,11 @@ class NodeCommand(Command):
     out = Unicode(
         "", help="node add, node rotate: the file to make. -: standard output, for a pipe. Empty: NAME.node.json, here."
     ).tag(config=True)
+    user = Unicode(
+        "",
+        help="node add: for this user of the pool alone, who has brought it: a job or a machine of their own. It costs "
+        "them nothing, and nobody else's cells come there. Empty: for all. Example: ada",
+    ).tag(config=True)
     replace = Bool(False, help="node add: give a node of this name new keys; its old file is revoked.").tag(config=True)
     accept_old = Float(
         86_400.0,
@@ -55,6 +61,7 @@ class NodeCommand(Command):
         "config": "Command.config_file",
         "address": "NodeCommand.address",
         "out": "NodeCommand.out",
+        "user": "NodeCommand.user",
         "accept-old": "NodeCommand.accept_old",
     }
     flags = {
@@ -85,12 +92,19 @@ class NodeCommand(Command):
 
     def _add(self, name: str) -> None:
         registry = NodeRegistry(self.settings().folder)
+        check_owner(self.user)
 
         def add(public_key: str) -> None:
-            registry.add(name, public_key, time_of_day_ms(), replaces=self.replace)
+            registry.add(name, public_key, time_of_day_ms(), replaces=self.replace, owner=self.user)
 
-        path = self._make_file(name, add)
-        if path is not None:
+        path = self._make_file(name, add, is_own=bool(self.user))
+        if path is not None and self.user:
+            sys.stdout.write(
+                f"{name} may come to this pool for {self.user!r} alone, with {path}, which has a secret key of that "
+                "node: give it to that user by a way that nobody reads along, as node.json in a folder of theirs; then "
+                "remove it here. They start it in a job or on a machine of their own: bulletin agent --folder FOLDER\n"
+            )
+        elif path is not None:
             sys.stdout.write(
                 f"{name} may come to this pool, with {path}, which has a secret key of that node: bring it there by a "
                 "way that nobody reads along, as node.json in the folder of its agent, of that one's user and of mode "
@@ -104,7 +118,8 @@ class NodeCommand(Command):
             nonlocal until_ms
             until_ms = registry.rotate(name, public_key, round(self.accept_old * 1000))
 
-        path = self._make_file(name, rotate)
+        is_own = any(one.node == name and one.owner for one in registry.read())
+        path = self._make_file(name, rotate, is_own=is_own)
         if path is not None:
             sys.stdout.write(
                 f"{name} has new keys, in {path}: bring it there by a way that nobody reads along, in the place of the "
@@ -113,8 +128,11 @@ class NodeCommand(Command):
                 f"{moment(until_ms)}.\n"
             )
 
-    def _make_file(self, name: str, register: Callable[[str], None]) -> Path | None:
-        """Make the file of a node with keys of its own, and register its public key; None is standard output."""
+    def _make_file(self, name: str, register: Callable[[str], None], *, is_own: bool) -> Path | None:
+        """Make the file of a node with keys of its own, and register its public key; None is standard output.
+
+        On one that a user has brought (`is_own`) are no strangers: cells run as whoever starts its agent.
+        """
         check_name(name)
         files = read_pool(self.settings())
         file = keys.NodeFile(
@@ -122,6 +140,7 @@ class NodeCommand(Command):
             broker_address=self._find_address(files),
             broker_public_key=files.keys.public,
             keys=keys.make_keys(),
+            serves_hub=not is_own,
         )
         if self.out == "-":
             if sys.stdout.isatty():
@@ -171,7 +190,8 @@ class NodeCommand(Command):
             sys.stdout.write(msgspec.json.format(msgspec.json.encode(nodes), indent=2).decode() + "\n")
             return
         for one in nodes:
-            sys.stdout.write(f"{one.node}  added {moment(one.added_at_ms)}  key {one.public_key[:8]}…\n")
+            name = describe_node(one.node, one.owner)
+            sys.stdout.write(f"{name}  added {moment(one.added_at_ms)}  key {one.public_key[:8]}…\n")
             for old in one.earlier_keys:
                 verb = "was" if old.until_ms <= time_of_day_ms() else "is"
                 sys.stdout.write(f"  its old key {old.public_key[:8]}… {verb} accepted until {moment(old.until_ms)}\n")

@@ -3,7 +3,14 @@
 from datetime import UTC, datetime
 
 from bulletin.kept_time import is_kept
-from bulletin.pool_words import describe_absence, describe_drained, describe_state, warn_of_accounts, warn_of_missing
+from bulletin.pool_words import (
+    describe_absence,
+    describe_drained,
+    describe_node,
+    describe_state,
+    warn_of_accounts,
+    warn_of_missing,
+)
 from bulletin.units import HOUR_MS, show_duration, show_size
 from bulletin.wait_words import describe_rest
 from bulletin.wire import console, messages as wire
@@ -62,8 +69,9 @@ def show(report: console.Report | wire.Picture) -> Blocks:
 
 def _picture(picture: wire.Picture) -> Blocks:
     """Say what is going on in the pool: slots, the queue, the latest cells."""
-    free = sum(slot.state == "free" for slot in picture.slots)
-    lines = [f"{len(picture.slots)} {picture.slot_word}s, {free} free; up {show_duration(picture.uptime_ms)}"]
+    of_pool = [slot for slot in picture.slots if not slot.owner]
+    free = sum(slot.state == "free" for slot in of_pool)
+    lines = [f"{len(of_pool)} {picture.slot_word}s, {free} free; up {show_duration(picture.uptime_ms)}"]
     lines += filter(None, (picture.announcement, picture.ledger_problem))
     lines += warn_of_accounts(picture.shared_accounts)
     lines += warn_of_missing(picture.missing_protections, for_admins=True)
@@ -71,7 +79,7 @@ def _picture(picture: wire.Picture) -> Blocks:
         memory = f", {show_size(slot.memory_bytes)}" if slot.memory_bytes else ""
         user = f" ({slot.user})" if slot.user else ""
         state = describe_state(slot.state, slot.drains_in_ms, slot.why_drained)
-        lines.append(f"  {slot.node}  {slot.slot}  {slot.name}{memory}: {state}{user}")
+        lines.append(f"  {describe_node(slot.node, slot.owner)}  {slot.slot}  {slot.name}{memory}: {state}{user}")
     lines += [f"  {describe_absence(one.node, one.absent_ms, one.problem)}" for one in picture.absent_nodes]
     lines.append(f"{len(picture.waiting)} waiting")
     lines += [

@@ -9,6 +9,9 @@ from gpu_worker.scheduler.policy.allowances import Allowance
 from gpu_worker.scheduler.policy.credits import Credits
 from gpu_worker.scheduler.policy.projects import SchedulerSettings
 
+#: Whose a node is that nobody has brought for themselves: the pool's.
+NOBODY = UserName("")
+
 
 class Slot(msgspec.Struct, frozen=True):
     """What a node offers to one session at a time: a GPU, a MIG slice, or a CPU slot."""
@@ -18,6 +21,7 @@ class Slot(msgspec.Struct, frozen=True):
     name: str
     memory_bytes: int
     milli: int = 1000  #: what it costs, in thousandths of a GPU: less than 1000 for a slice
+    owner: UserName = NOBODY  #: who has brought its node, which is for them alone; empty is the pool's
 
 
 class ReportedLease(msgspec.Struct, frozen=True):
@@ -51,6 +55,7 @@ class AgentJoined(msgspec.Struct, frozen=True, tag=True):
     held: tuple[ReportedLease, ...] = ()
     cpus: int = 0
     memory_bytes: int = 0  #: of the host
+    owner: UserName = NOBODY  #: whose own node it is, as whoever let it in says; empty is the pool's
 
 
 class AgentLost(msgspec.Struct, frozen=True, tag=True):

@@ -10,6 +10,7 @@ from gpu_worker.scheduler.leases.life import Phase, RequestStatus
 from gpu_worker.scheduler.leases.resources import LANES, Lane, Wants, lane_of
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.nodes.capacity import available
+from gpu_worker.scheduler.nodes.own_nodes import shape_of
 from gpu_worker.scheduler.placement.feasible import has_soon, may_hold
 from gpu_worker.scheduler.placement.seats import supplies
 from gpu_worker.scheduler.policy.credits import Market, Trader
@@ -107,7 +108,7 @@ def _check_counts(state: State) -> None:
             room = {node.agent for node in state.nodes.values() if may_hold(state, node, shape)}
             _same(f"nodes with room for {need} of {wants}", set(kept), room)
         largest = max((node.lanes[lane].capacity for node in state.nodes.values()), default=0)
-        if state.slot_catalog.largest[lane] < largest:
+        if lane != "own" and state.slot_catalog.largest[lane] < largest:
             raise InvariantBroken(f"the largest node, {lane}, was forgotten")
 
 
@@ -133,11 +134,10 @@ def _check_requests(state: State) -> None:
     for request in pending:
         place = state.accounts.place_of(request.home, request.user)
         _same(f"project of {request.id}", request.project, place)
-        _same(f"lane of {request.id}", request.lane, state.slot_catalog.lane_for(request.gpus))
-        wants = request.entry.shape.wants
-        shape = state.slot_catalog.shape_of(
-            request.gpus, request.gpu_type, wants, state.qos[request.qos], request.walltime_ms
-        )
+        lane = "own" if request.lane == "own" else state.slot_catalog.lane_for(request.gpus)
+        _same(f"lane of {request.id}", request.lane, lane)
+        qos = state.qos[request.qos]
+        shape = shape_of(request, lane, qos, state.slot_catalog, state.own_nodes)
         _same(f"shape of {request.id}", request.entry.shape, shape)
         standing = RequestStatus.QUEUED if request.hold is None else RequestStatus.ON_HOLD
         standing = RequestStatus.HELD if request.session in state.leases_of else standing

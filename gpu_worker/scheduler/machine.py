@@ -7,6 +7,7 @@ from gpu_worker.scheduler.actions import Action, EndLease, Reason, Refuse, Repla
 from gpu_worker.scheduler.admission.awaiting import await_nodes, pop_awaited
 from gpu_worker.scheduler.admission.cell_rules import longest_walltime_ms, walltime_of
 from gpu_worker.scheduler.admission.outdated_sessions import evict_outdated
+from gpu_worker.scheduler.admission.own_places import settle
 from gpu_worker.scheduler.admission.refusals import hopeless, outdated, refusal
 from gpu_worker.scheduler.admission.rejoin import rejoin
 from gpu_worker.scheduler.admission.reserved_places import place_anew, placed
@@ -99,6 +100,7 @@ class Scheduler:
         actions += departures.unwanted(self.state, is_turned=turns != self._turns)
         if turns != self._turns:
             self._turns, waits, goal = turns, False, None
+        actions += [self._refuse(request, reason) for request, reason in settle(self.state)]
         self._promote()
         waits = waits and self._can_wait(event, actions, is_long=is_long)
         self._goals += [] if waits or goal is None else [goal]

@@ -1,8 +1,8 @@
 """What the scheduler knows: tables, and indexes over them. Only this file changes either.
 
-A *lane* is the kind of slot that a request would use. GPUs and MIG slices are one lane, CPU slots the other. A request
-for GPUs uses CPU slots only in a pool that has shown no GPU since it started. CPUs and host memory of a node are of
-both lanes: whatever a lease asked for of them is its own until it ends.
+A *lane* is the kind of slot that a request would use: GPUs and MIG slices, CPU slots, or what users have brought for
+themselves. A request for GPUs uses CPU slots only in a pool that has shown no GPU since it started. CPUs and host
+memory of a node are of all lanes: whatever a lease asked for of them is its own until it ends.
 """
 
 from typing import Literal
@@ -15,7 +15,6 @@ from gpu_worker.scheduler.accounts.coverage import Coverage
 from gpu_worker.scheduler.accounts.held_amounts import count_held
 from gpu_worker.scheduler.accounts.node_pools import NodePools
 from gpu_worker.scheduler.estimate_cache import EstimateCache
-from gpu_worker.scheduler.events import Slot
 from gpu_worker.scheduler.leases.leases import IDLE, USING, Lease, Request, RequestHold
 from gpu_worker.scheduler.leases.life import Phase, RequestStatus, moved, stood
 from gpu_worker.scheduler.leases.reclaimed_ages import ReclaimedAges
@@ -23,6 +22,7 @@ from gpu_worker.scheduler.leases.resources import LANES, Lane
 from gpu_worker.scheduler.leases.shapes import QueueEntry, QueueKey
 from gpu_worker.scheduler.nodes.capacity import available
 from gpu_worker.scheduler.nodes.node import Node
+from gpu_worker.scheduler.nodes.own_nodes import OwnNodes, shape_of
 from gpu_worker.scheduler.nodes.planned_drains import PlannedDrains
 from gpu_worker.scheduler.nodes.room_index import RoomIndex
 from gpu_worker.scheduler.nodes.slot_catalog import SlotCatalog
@@ -37,8 +37,7 @@ class State:
     """Tables: nodes, leases, pending. The rest are indexes, which `invariants.check` computes afresh and compares."""
 
     def __init__(self, settings: SchedulerSettings) -> None:
-        self.settings = settings
-        self.qos = {qos.name: qos for qos in settings.qos}
+        self.settings, self.qos = settings, {qos.name: qos for qos in settings.qos}
         self.nodes: dict[AgentId, Node] = {}
         self.leases: dict[LeaseId, Lease] = {}
         self.pending: dict[RequestId, Request] = {}
@@ -58,7 +57,7 @@ class State:
         self.warm: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}
         self.wakeups, self.estimate_cache, self.coverage = Wakeups(), EstimateCache(), Coverage()
         self.patience, self.boosts, self.planned_drains = Patience(), Boosts(), PlannedDrains(self.nodes)
-        self.room_index, self.reclaimed_ages = RoomIndex(), ReclaimedAges()
+        self.room_index, self.reclaimed_ages, self.own_nodes = RoomIndex(), ReclaimedAges(), OwnNodes()
         self.alarms: dict[LeaseId, int] = {}  #: when to look again at a lease that should move
         self.touched: dict[LeaseId, None] = {}  #: leases that came, moved or ended in the last step
         self.reclaimable: dict[Lane, set[LeaseId]] = {}  #: what `reclaim.reclaimable` found in this step
@@ -125,17 +124,14 @@ class State:
 
     # Nodes
 
-    def join(
-        self, agent: AgentId, name: str, slots: tuple[Slot, ...], seq: int, cpus: int = 0, memory_bytes: int = 0
-    ) -> None:
+    def join(self, node: Node) -> None:
         """Add a node with all of its slots free."""
-        node = self.slot_catalog.make_node(agent, name, slots, seq, cpus, memory_bytes)
-        node.is_drained = agent in self.drained
-        self.nodes[agent] = node
+        node.is_drained = node.agent in self.drained
+        self.nodes[node.agent] = node
+        self.own_nodes.note(node)
         self._offer_pools(node)
         self.planned_drains.limit(self.accounts.now_ms, self.settings.start_ms)
-        had_gpus = self.slot_catalog.has_gpus
-        is_new = self.slot_catalog.show(node)
+        had_gpus, is_new = self.slot_catalog.has_gpus, self.slot_catalog.show(node)
         for lane in LANES:
             self._note_room(node, lane)
         self.count_anew(costs=self.slot_catalog.has_gpus != had_gpus, shapes=is_new)
@@ -151,10 +147,13 @@ class State:
             self.reshape(request)
         self._note_capacity()
 
-    def reshape(self, request: Request) -> None:
-        """Work out a waiting request's shape and key anew: the pool or its class may serve it in another way now."""
+    def reshape(self, request: Request, lane: Lane | None = None) -> None:
+        """Work out a waiting request's shape and key anew: the pool or its class may serve it in another way now.
+
+        From now on it waits for nodes of its user's own where `lane` is that one, else for the pool; None is as before.
+        """
         old, qos = request.entry, self.qos[request.qos]
-        shape = self.slot_catalog.shape_of(request.gpus, request.gpu_type, old.shape.wants, qos, request.walltime_ms)
+        shape = shape_of(request, lane or request.lane, qos, self.slot_catalog, self.own_nodes)
         key = old.key._replace(priority=-qos.priority, walltime_ms=request.walltime_ms)
         entry = msgspec.structs.replace(old, key=key, shape=shape)
         if entry == old:
@@ -170,6 +169,7 @@ class State:
         for lease in leases:
             self.end(lease)
         del self.nodes[agent]
+        self.own_nodes.forget(node)
         self.pools.offer(agent, node.name, (), self.accounts)
         node.is_drained = True  # nobody is given anything of it
         for lane in LANES:

@@ -20,7 +20,7 @@ from tests.mutants.catalogue import MUTANTS, Mutant
 _NAMES = """
     periods projects scenarios quotas changed_quotas budgets past_use reclaim resources promises rules_of_promises
     inside_projects patience credits class_hours timetable reservations prices lending backfill sharing drain
-    planned_drains by_hand pause coverage crowd deferral kept_leases awaited_nodes
+    planned_drains by_hand pause coverage crowd deferral kept_leases awaited_nodes own_nodes
 """
 PROMISES = "tests/scheduler/promises"
 TESTS = [

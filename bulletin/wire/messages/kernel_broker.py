@@ -176,6 +176,8 @@ class SlotPicture(msgspec.Struct, frozen=True, kw_only=True):
     drains_in_ms: int | None = None
     #: Why it is drained, or is to be, as an admin has said.
     why_drained: str = ""
+    #: Who has brought its node, which is for them alone; empty: it is the pool's.
+    owner: UserName = UserName("")
 
 
 class WaitingPicture(msgspec.Struct, frozen=True, kw_only=True):

@@ -441,6 +441,7 @@ export interface ShownNode {
   is_drained: boolean;
   drains_in_ms: number | null;
   why_drained: string;
+  owner: string;
 }
 
 export interface ShownRequest {

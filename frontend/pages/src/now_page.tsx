@@ -43,7 +43,7 @@ function Now({ view }: { view: NowView }) {
           {view.nodes.map((node) => (
             <article class="node" key={node.node} aria-label={`Node ${node.node}`}>
               <h3>
-                {node.node} <small>{describeNode(node.slots, word)}{drains(node)}</small>
+                {node.node} <small>{node.owner && `${node.owner}'s own, `}{describeNode(node.slots, word)}{drains(node)}</small>
               </h3>
               <ul class="slots">{node.slots.map((slot) => <Slot key={slot.slot} slot={slot} />)}</ul>
             </article>

@@ -202,8 +202,8 @@ class NodePools:
 
 
 def _is_in(pool: NodePool, node: str, slot: Slot) -> bool:
-    """Whether a slot is in a pool. What costs nothing beside GPUs, a CPU slot, is in none."""
-    if lane_of(slot) == "cpu":
+    """Whether a slot is in a pool. What costs nothing beside GPUs, a CPU slot or a user's own, is in none."""
+    if lane_of(slot) != "gpu":
         return False
     return node in pool.nodes or (bool(pool.words) and SlotKind(pool.words, is_slice=slot.kind == "mig").serves(slot))
 

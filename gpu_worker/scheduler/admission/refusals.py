@@ -51,7 +51,7 @@ def refusal(state: State, event: RequestSubmitted) -> Reason | None:
         or unheld
         or never_allowed(state, event.project, event.user, shape, walltime_ms)
     )
-    if never is not None:
+    if never is not None and not _is_for_own_node(state, event, shape, walltime_ms):
         return never
     queued = state.queued.get((event.user, event.qos), 0)
     if event.session in state.asking:  # it will be replaced
@@ -63,14 +63,35 @@ def refusal(state: State, event: RequestSubmitted) -> Reason | None:
     return None
 
 
-def outdated(state: State, request: Request) -> Reason | None:
-    """Why a request that waits can never run with new settings or allowances; None if it can. Its QoS is known."""
+def _is_for_own_node(state: State, event: RequestSubmitted, shape: Shape, walltime_ms: int) -> bool:
+    """Whether a node that its user has brought could hold a request, and the rules of the project let it run there."""
+    if event.user not in state.own_nodes.by_owner:
+        return False
+    qos, has_gpus = state.qos[event.qos], state.slot_catalog.has_gpus
+    asked = event.gpus, event.gpu_type, shape.wants, qos, walltime_ms
+    own = state.own_nodes.shape_of(event.user, *asked, has_gpus=has_gpus)
+    if forbidden(state.accounts, event.project, event.user, qos, own, walltime_ms) is not None:
+        return False
+    return state.own_nodes.could_hold(event.user, own)
+
+
+def find_never(state: State, request: Request, shape: Shape) -> Reason | None:
+    """Why a request that waits could never run in the pool, of which it asks this; None if it could."""
+    reason = never_held(state, request.gpus, request.gpu_type, shape)
+    return reason or outdated(state, request, shape)
+
+
+def outdated(state: State, request: Request, shape: Shape | None = None) -> Reason | None:
+    """Why a request that waits can never run with new settings or allowances; None if it can. Its QoS is known.
+
+    It is asked of the shape that it has, or of another one.
+    """
     qos, accounts, asked_ms = state.qos[request.qos], state.accounts, request.walltime_ms
     most_ms = most_walltime_ms(accounts, request.project, request.user, request.qos)
     if request.is_walltime_asked and asked_ms > most_ms:
         return WalltimeTooLong(request.qos, asked_ms, most_ms, most_ms > qos.walltime_ms)
     walltime_ms = asked_ms if request.is_walltime_asked else longest_walltime_ms(accounts, request.project, qos)
-    shape = request.entry.shape
+    shape = shape or request.entry.shape
     never = forbidden(accounts, request.project, request.user, qos, shape, walltime_ms)
     return never or never_allowed(state, request.project, request.user, shape, walltime_ms)
 
@@ -100,6 +121,8 @@ def hopeless(state: State) -> list[tuple[Request, Reason]]:
     found = list[tuple[Request, Reason]]()
     for request in state.pending.values():
         shape = request.entry.shape
+        if request.user in state.own_nodes.by_owner:
+            continue  # whoever has a node is asked about with that (`own_places`)
         reason: Reason | None = never_held(state, request.gpus, request.gpu_type, shape)
         reason = reason or never_allowed(state, request.project, request.user, shape, request.walltime_ms)
         if reason is not None:

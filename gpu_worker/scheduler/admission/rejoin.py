@@ -27,7 +27,8 @@ def rejoin(state: State, event: AgentJoined, now_ms: int) -> list[Action]:
             actions.append(EndLease(lease.id, Why.NOT_HELD))
     if known is not None:
         state.part(event.agent)
-    state.join(event.agent, event.node, event.slots, seq, event.cpus, event.memory_bytes)
+    what = event.slots, seq, event.cpus, event.memory_bytes, event.owner
+    state.join(state.slot_catalog.make_node(event.agent, event.node, *what))
     used = {lease.id: lease.used for lease, _ in before.values() if lease.used}
     newest = state.next_seq()  # those that were not known come last, in the order of the report
     for held in sorted({held.lease: held for held in event.held}.values(), key=lambda h: used.get(h.lease, newest)):

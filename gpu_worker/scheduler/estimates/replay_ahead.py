@@ -156,8 +156,8 @@ class ReplayAhead:
     def _ask_again(self, lease: Lease) -> ev.RequestSubmitted | None:
         """Make the request of a cell that was reclaimed, which is to run from its beginning."""
         state = self._state
-        if lease.qos not in state.qos or lease.session in state.asking:
-            return None
+        if lease.qos not in state.qos or lease.session in state.asking or lease.lane == "own":
+            return None  # what somebody does on a node of their own keeps nobody else waiting
         self._named += 1
         return ev.RequestSubmitted(
             request=RequestId(f"ahead-{self._named}"),

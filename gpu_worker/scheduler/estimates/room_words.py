@@ -51,7 +51,8 @@ def _of_others(state: State, request: Request) -> str:
 
 def name_slots(shape: Shape) -> str:
     """Name the slots that it would use, in the plural."""
-    return count(2, on_cpu=shape.lane == "cpu").removeprefix("2 ")
+    on_cpu = shape.lane == "cpu" or (shape.lane == "own" and "cpu" in shape.wants.kind.words)
+    return count(2, on_cpu=on_cpu).removeprefix("2 ")
 
 
 def _find_room(state: State, shape: Shape) -> Room:
@@ -87,6 +88,8 @@ def _room(state: State, shape: Shape, capable: list[Node], drained: str) -> Room
 
 
 def _all_busy(shape: Shape, number: int) -> str:
+    if shape.lane == "own":
+        return "what it asks for is busy on the node that you have brought, and the pool has none"
     word, of_kind = name_slots(shape), "" if shape.wants.kind == PLAIN.kind else " of this kind"
     return (
         f"the only {word.removesuffix('s')}{of_kind} is busy"

@@ -10,11 +10,13 @@ from typing import Literal
 
 import msgspec
 
-from gpu_worker.scheduler.events import Slot
+from bulletin.ids import UserName
+from gpu_worker.scheduler.events import NOBODY, Slot
 from gpu_worker.scheduler.policy.prices import USUAL_PERCENT, Price
 
-Lane = Literal["gpu", "cpu"]
-LANES: tuple[Lane, ...] = ("gpu", "cpu")
+#: Slots of nodes that users have brought for themselves are a lane of their own: nobody else's request looks there.
+Lane = Literal["gpu", "cpu", "own"]
+LANES: tuple[Lane, ...] = ("gpu", "cpu", "own")
 _WORD = re.compile(r"[a-z0-9]+")
 #: How NVIDIA names slices: "MIG 1g.10gb", "MIG 1c.3g.40gb".
 _SLICE = re.compile(r"mig|\d+g")
@@ -26,9 +28,12 @@ class SlotKind(msgspec.Struct, frozen=True, order=True, cache_hash=True):
     words: tuple[str, ...] = ()  #: of its name, in lower case; punctuation parts words
     memory_bytes: int = 0  #: of a GPU or a slice, at least
     is_slice: bool = False
+    owner: UserName = NOBODY  #: whose own it is, as its slots are; empty is nobody's
 
     def serves(self, slot: Slot) -> bool:
         """Whether the slot is such a one."""
+        if slot.owner != self.owner:
+            return False
         if (slot.kind == "mig") is not self.is_slice or slot.memory_bytes < self.memory_bytes:
             return False
         return {slot.kind, *_WORD.findall(slot.name.lower())}.issuperset(self.words)
@@ -36,7 +41,7 @@ class SlotKind(msgspec.Struct, frozen=True, order=True, cache_hash=True):
     def takes_in(self, other: "SlotKind") -> bool:
         """Whether every slot of the other kind is one of this kind too."""
         is_looser = self.memory_bytes <= other.memory_bytes and set(self.words) <= set(other.words)
-        return is_looser and self.is_slice == other.is_slice
+        return is_looser and (self.is_slice, self.owner) == (other.is_slice, other.owner)
 
 
 class Wants(msgspec.Struct, frozen=True, order=True, cache_hash=True):
@@ -107,6 +112,8 @@ class Offer(msgspec.Struct, frozen=True):
 
 def lane_of(slot: Slot) -> Lane:
     """Find the lane that a slot belongs to."""
+    if slot.owner:
+        return "own"
     return "cpu" if slot.kind == "cpu" else "gpu"
 
 

@@ -5,8 +5,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from bulletin.ids import AgentId, LeaseId, SlotId
-from gpu_worker.scheduler.events import Slot
+from bulletin.ids import AgentId, LeaseId, SlotId, UserName
+from gpu_worker.scheduler.events import NOBODY, Slot
 from gpu_worker.scheduler.leases.leases import LEAVING, USING, Lease, insert_hot
 from gpu_worker.scheduler.leases.life import Phase
 from gpu_worker.scheduler.leases.resources import PLAIN, Amount, Lane, SlotKind, lane_of
@@ -133,6 +133,7 @@ class Node(msgspec.Struct):
     tenants: dict[SlotId, LeaseId | None]
     leases: dict[LeaseId, None]
     lanes: dict[Lane, Counts]
+    owner: UserName = NOBODY  #: who has brought it for themselves; empty is the pool's
     is_drained: bool = False  #: it is given nothing more
     whole_kind: NodeKind | None = None  #: what it is of when it is not to be drained, where it is
     cpus: int = 0
@@ -191,6 +192,10 @@ class Node(msgspec.Struct):
         are_all = len(serving) == self.lanes[shape.lane].capacity
         number = len(lease.slots) if are_all else sum(slot in serving for slot in lease.slots)
         return Amount(number, lease.cpus, lease.memory_bytes)
+
+    def device_of(self, slots: tuple[SlotId, ...]) -> Literal["gpu", "cpu"]:
+        """Tell what these slots are; a slice is a GPU, and so is any of them where there are none."""
+        return "cpu" if slots and all(self.slots[slot].kind == "cpu" for slot in slots) else "gpu"
 
     def size_of(self, slots: tuple[SlotId, ...]) -> tuple[int, int]:
         """Sum up the cost and the memory of some slots."""

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from bulletin.ids import AgentId, LeaseId, SlotId
-from gpu_worker.scheduler.events import RequestSubmitted, Slot
+from bulletin.ids import AgentId, LeaseId, SlotId, UserName
+from gpu_worker.scheduler.events import NOBODY, RequestSubmitted, Slot
 from gpu_worker.scheduler.leases.resources import (
     LANES,
     PLAIN,
@@ -50,9 +50,8 @@ class SlotCatalog:
 
     def is_yet_to_come(self, shape: Shape) -> bool:
         """Whether nodes are to come back, and none that was there since could hold such a request: another may."""
-        return bool(self.awaited) and not any(
-            offer.could_hold(shape.need, shape.wants) for offer in self.offers[shape.lane]
-        )
+        is_there = any(offer.could_hold(shape.need, shape.wants) for offer in self.offers[shape.lane])
+        return bool(self.awaited) and shape.lane != "own" and not is_there
 
     def kind_of_node(self, slots: Iterable[Slot], cpus: int, memory_bytes: int) -> NodeKind:
         """Return the kind of a node that offers this: the same for all that offer as much."""
@@ -61,16 +60,30 @@ class SlotCatalog:
         )
         key = alike, cpus, memory_bytes
         if key not in self._kinds:
-            offered = {lane: tuple(slot for slot in alike if lane_of(slot) == lane) for lane in LANES}
-            self._kinds[key] = NodeKind(offered, cpus, memory_bytes)
+            self._kinds[key] = NodeKind({lane: _in_lane(alike, lane) for lane in LANES}, cpus, memory_bytes)
         return self._kinds[key]
 
     def make_node(
-        self, agent: AgentId, name: str, slots: tuple[Slot, ...], seq: int, cpus: int, memory_bytes: int
+        self,
+        agent: AgentId,
+        name: str,
+        slots: tuple[Slot, ...],
+        seq: int,
+        cpus: int,
+        memory_bytes: int,
+        owner: UserName = NOBODY,
     ) -> Node:
-        """Make a node with all of its slots free; of slots with the same name the first one counts."""
+        """Make a node with all of its slots free; of slots with the same name the first one counts.
+
+        What somebody has brought for themselves costs nothing, and nothing of it is remembered here.
+        """
+        if owner:
+            slots = tuple(msgspec.structs.replace(slot, owner=owner, milli=0) for slot in slots)
         named = {slot.id: slot for slot in reversed(slots)}
-        kind = self.kind_of_node(named.values(), cpus, memory_bytes)
+        if owner:
+            kind = NodeKind({lane: _in_lane(named.values(), lane) for lane in LANES}, cpus, memory_bytes)
+        else:
+            kind = self.kind_of_node(named.values(), cpus, memory_bytes)
         lanes = {lane: Counts(len(kind.offered[lane]), len(kind.offered[lane])) for lane in LANES}
         mine = {slot.id: named[slot.id] for slot in slots}
         tenants: dict[SlotId, LeaseId | None] = dict.fromkeys(mine)
@@ -83,6 +96,7 @@ class SlotCatalog:
             tenants=tenants,
             leases={},
             lanes=lanes,
+            owner=owner,
             cpus=cpus,
             memory_bytes=memory_bytes,
             free_cpus=cpus,
@@ -90,7 +104,9 @@ class SlotCatalog:
         )
 
     def show(self, node: Node) -> bool:
-        """Note what a node offers; whether no node before offered just that."""
+        """Note what a node offers; whether no node before offered just that. A user's own node shows a pool nothing."""
+        if node.owner:
+            return False
         before = self.offer_count
         self.awaited.note(node.name)
         for lane in LANES:
@@ -159,3 +175,8 @@ class SlotCatalog:
         wholes = [offer for offer in offers if offer.is_whole(wants.kind, need)]
         slots = dict.fromkeys(slot for offer in wholes for slot, _ in offer.slots) or self.slots
         return [slot for slot in slots if lane_of(slot) == lane and wants.kind.serves(slot)]
+
+
+def _in_lane(slots: Iterable[Slot], lane: Lane) -> tuple[Slot, ...]:
+    """Select the slots of a lane."""
+    return tuple(slot for slot in slots if lane_of(slot) == lane)

@@ -11,6 +11,7 @@ from tests.mutants.catalogue.hours import HOURS
 from tests.mutants.catalogue.keep_times import KEEP_TIMES
 from tests.mutants.catalogue.node_pools import NODE_POOLS
 from tests.mutants.catalogue.others import OTHERS
+from tests.mutants.catalogue.own_nodes import OWN_NODES
 from tests.mutants.catalogue.patience import PATIENCE
 from tests.mutants.catalogue.remembered import REMEMBERED
 from tests.mutants.catalogue.room import ROOM
@@ -45,6 +46,7 @@ _ALL = (
     *KEEP_TIMES,
     *NODE_POOLS,
     *OTHERS,
+    *OWN_NODES,
     *PATIENCE,
     *REMEMBERED,
     *ROOM,

@@ -1,10 +1,13 @@
 """Whose names, labels and reasons the pages show to whom."""
 
+from collections import Counter
+
 import msgspec
 import pytest
 
-from bulletin.ids import ProjectId, UserName
+from bulletin.ids import LeaseId, ProjectId, SlotId, UserName
 from bulletin.picture_sight import SOMEONE
+from bulletin.wire.page_requests import PoolSlot
 from bulletin_spawner.service.me_view import view_me
 from bulletin_spawner.service.now_view import MOST_SHOWN, view_now
 from bulletin_spawner.service.project_view import view_project, view_projects
@@ -89,6 +92,23 @@ def test_what_is_held_and_does_nothing_is_said_to_be_idle_to_everybody() -> None
 def test_what_frees_next_are_cells_that_run_by_their_walltimes() -> None:
     now = view_now(REPORT, seen(ADA_LOOKS))
     assert [(one.node, one.slots, one.in_ms) for one in now.frees_next] == [("n1", ("A100",), 480_000)] * 2
+
+
+def test_a_node_that_somebody_has_brought_is_shown_to_them_and_to_admins_and_is_nothing_of_the_pools() -> None:
+    box = PoolSlot(node="box", slot=SlotId("g0"), name="H100", lease=LeaseId("l-box"), owner=ADA)
+    running = msgspec.structs.replace(REPORT.leases[0], lease=LeaseId("l-box"), node="box", walltime_ms=240_000)
+    report = msgspec.structs.replace(REPORT, slots=(*REPORT.slots, box), leases=(*REPORT.leases, running))
+    pools, bob = view_now(REPORT, seen(ADMIN)), Viewer(user=BOB, groups=("ml",))
+    for viewer, owners in (
+        (ADA_LOOKS, {"": 2, "ada": 1}),
+        (ADMIN, {"": 2, "ada": 1}),
+        (bob, {"": 2}),
+        (NOBODY, {"": 2}),
+    ):
+        now = view_now(report, Sight(viewer, report))
+        assert Counter(node.owner for node in now.nodes) == owners
+        assert now.counts.total == pools.counts.total
+        assert now.frees_next == pools.frees_next
 
 
 def test_of_a_long_line_the_first_are_shown_and_ones_own_wherever_they_stand() -> None:

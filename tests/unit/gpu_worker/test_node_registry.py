@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bulletin.errors import BadConfig
-from gpu_worker.node_registry import NodeRegistry
+from gpu_worker.node_registry import NodeRegistry, check_owner
 
 
 class Clock:
@@ -76,3 +76,43 @@ def test_what_has_no_keys_to_change_is_refused_with_words(tmp_path: Path) -> Non
         registry.rotate("slurm-1", "b", 0)
     with pytest.raises(BadConfig, match="Registered are: slurm-1"):
         registry.rotate("node1", "b", 0)
+
+
+def test_a_node_that_a_user_has_brought_is_theirs_whatever_key_it_has_and_is_not_missed(tmp_path: Path) -> None:
+    clock = Clock()
+    registry = NodeRegistry(tmp_path, clock)
+    registry.add("box", "a", clock.ms, replaces=False, owner="ada")
+    registry.add("node1", "n", clock.ms, replaces=False)
+    registry.rotate("box", "b", 10_000)
+    assert [registry.owner_of(key) for key in ("a", "b", "n", "nobody's")] == ["ada", "ada", "", None]
+    assert registry.expected == ("node1",)
+    clock.ms = 11_000
+    assert registry.owner_of("a") is None
+    registry.remove("box")
+    assert registry.owner_of("b") is None
+
+
+@pytest.mark.parametrize(("before", "after"), [("ada", ""), ("", "ada"), ("ada", "eve")])
+def test_new_keys_give_a_node_to_nobody_else(tmp_path: Path, before: str, after: str) -> None:
+    registry = NodeRegistry(tmp_path, Clock())
+    registry.add("box", "a", 0, replaces=False, owner=before)
+    with pytest.raises(BadConfig, match="bulletin node remove box"):
+        registry.add("box", "b", 0, replaces=True, owner=after)
+    assert registry.owner_of("a") == before
+    registry.add("box", "b", 0, replaces=True, owner=before)
+    assert registry.owner_of("b") == before
+
+
+def test_a_list_of_nodes_that_cannot_be_read_gives_no_node_to_all(tmp_path: Path) -> None:
+    registry = NodeRegistry(tmp_path, Clock())
+    registry.add("box", "a", 0, replaces=False, owner="ada")
+    assert registry.owner_of("a") == "ada"
+    registry.path.chmod(0o644)
+    assert registry.owner_of("a") is None
+    assert registry.name_of("a") is None
+
+
+@pytest.mark.parametrize("name", ["a\nb", " ada", "x" * 300])
+def test_an_owner_is_a_name_that_a_hub_may_have(name: str) -> None:
+    with pytest.raises(BadConfig, match="no user of a pool"):
+        check_owner(name)

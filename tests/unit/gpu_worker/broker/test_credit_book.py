@@ -48,7 +48,7 @@ class Life:
         self.state = self.scheduler.state
         self.scheduler.step(UseRecalled((), credits=past), self.now_ms)
         self.credit_book = CreditBook(self.state, f"r{next(self.number)}", past, self.now_ms)
-        self.state.join(AgentId("a"), "a", slots(6), 1)
+        self.state.join(self.state.slot_catalog.make_node(AgentId("a"), "a", slots(6), 1, 0, 0))
 
     def end(self) -> None:
         """The next broker has what is in the ledger, and no more."""

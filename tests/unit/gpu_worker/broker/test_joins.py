@@ -78,7 +78,8 @@ class Pool:
         asyncio.run(begin())
 
     async def _tell(self, story: Callable[[Joins], Coroutine[Any, Any, None]], shell: SchedulerShell) -> None:
-        shell.nodes = {AgentId(name): node(name) for name in ("a1", "a2")}
+        for name, owner in (("a1", ""), ("a2", ""), ("box", "eve")):
+            await shell.add_node(node(name), UserName(owner), None)
         shell.active_leases[LeaseId("l1")] = ActiveLease(SessionId("s1"), AgentId("a1"), KernelId("k1"), "")
         self.shell = shell
         await story(Joins(self._kernel, self._agent, shell, lambda: self.now_ms))
@@ -181,5 +182,37 @@ def test_what_the_node_says_against_it_is_the_answer() -> None:
         answers = [message for _, message in pool.to_kernels]
         assert [(type(answer), answer.request) for answer in answers] == [(wire.Refusal, "r1"), (wire.Refusal, "r2")]  # type: ignore[attr-defined]
         assert pool.shell.active_leases[LeaseId("l1")].session == "s1"
+
+    pool.play(story)
+
+
+def test_a_node_of_ones_own_is_asked_for_its_owner_alone() -> None:
+    pool = Pool()
+    eve = Asker(b"eve", UserName("eve"), SessionId("s3"), KernelId("k3"))
+    join = structs.replace(JOIN, agent=AgentId("box"))
+
+    async def story(joins: Joins) -> None:
+        await joins.start_search(ADA)
+        assert [agent for agent, _ in pool.to_agents] == ["a1", "a2"]
+        await joins.join(ADA, join)
+        ((_, answer),) = pool.to_kernels
+        assert isinstance(answer, wire.Refusal), "eve's agent would be let into ada's notebook"
+        await joins.start_search(eve)
+        await joins.join(eve, join)
+        assert [agent for agent, _ in pool.to_agents[2:]] == ["a1", "a2", "box", "box"]
+
+    pool.play(story)
+
+
+def test_no_node_hands_over_what_another_one_has() -> None:
+    pool = Pool()
+
+    async def story(joins: Joins) -> None:
+        await joins.join(ADA, structs.replace(JOIN, agent=AgentId("a2")))
+        ((_, hand_over),) = pool.to_agents
+        await joins.take_handed_over(AgentId("a2"), wire.HandedOver(query=hand_over.query, lease=LeaseId("l1")))
+        ((_, answer),) = pool.to_kernels
+        assert isinstance(answer, wire.Refusal)
+        assert pool.shell.active_leases[LeaseId("l1")].session == "s1", "its ticket would be told to ada"
 
     pool.play(story)

@@ -1,0 +1,198 @@
+"""The node that a user has brought is run by somebody who is trusted with nothing but their own cells."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from bulletin.codes import CellOutcome, LeaseEnd
+from bulletin.ids import AgentId, CellId, KernelId, LeaseId, ProjectId, SessionId, SlotId, UserName
+from bulletin.picture_sight import hide_others
+from bulletin.wire import messages as wire
+from gpu_worker.broker.agent_admission import AgentAdmission
+from gpu_worker.broker.own_node_claims import MOST_SLOTS
+from gpu_worker.node_registry import NodeRegistry
+from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, EVE, HOUR_MS, BrokerParts
+
+OWN, SHARED = AgentId("box"), AgentId("shared")
+MINUTE_MS = 60_000
+
+
+@pytest.fixture
+def pool(broker: BrokerParts, tmp_path: Path) -> BrokerParts:
+    """A broker at which ann has registered a box of her own, beside a node for all; neither is there yet."""
+    registry = NodeRegistry(tmp_path)
+    registry.add(OWN, f"key of {OWN}", 0, replaces=False, owner="ann")
+    registry.add(SHARED, f"key of {SHARED}", 0, replaces=False)
+    broker.admit(
+        AgentAdmission("secret", registry, lambda route: f"key of {route.decode().split()[0]}", lambda _: None)
+    )
+    return broker
+
+
+def held(**changes: Any) -> wire.HeldLease:
+    one = wire.HeldLease(
+        lease=LeaseId("none"),
+        session=SessionId("s-other"),
+        kernel=KernelId("k"),
+        user=UserName("ann"),
+        project=ProjectId("maths"),
+        qos="interactive",
+        slots=(SlotId("gpu-0"),),
+        walltime_ms=HOUR_MS,
+    )
+    return structs.replace(one, **changes)
+
+
+def come(pool: BrokerParts, *leases: wire.HeldLease, route: str = OWN, **changes: Any) -> None:
+    """The box registers, and says that it has these leases; with one, its door is not tried first."""
+    message = structs.replace(pool.registration(OWN), agent=OWN, held=leases or (held(),), **changes)
+    pool.report(route, message)
+
+
+def fill(pool: BrokerParts) -> LeaseId:
+    """The node for all comes, and has a cell of eve's."""
+    eves = held(lease=LeaseId("l-eve"), session=SessionId("s-eve"), user=EVE.user, cell=CellId("c-eve"))
+    pool.report(SHARED, structs.replace(pool.registration(SHARED), agent=SHARED, held=(eves,)))
+    return eves.lease
+
+
+def done(lease: LeaseId, **changes: Any) -> wire.CellDone:
+    usage = wire.CellUsage(outcome=CellOutcome.RETURNED, ran_ms=MINUTE_MS, held_ms=MINUTE_MS)
+    one = wire.CellDone(
+        lease=lease,
+        session=SessionId("s-mine"),
+        cell=CellId("mine"),
+        user=UserName("ann"),
+        project=ProjectId("maths"),
+        qos="interactive",
+        slots=(SlotId("gpu-0"),),
+        usage=usage,
+    )
+    return structs.replace(one, **changes)
+
+
+def waiting(pool: BrokerParts) -> set[str]:
+    return {one.user for one in pool.shell.scheduler.state.pending.values()}
+
+
+def where(pool: BrokerParts) -> dict[str, str]:
+    return {one.user: str(one.agent) for one in pool.shell.scheduler.state.leases.values()}
+
+
+def said_to(pool: BrokerParts, kind: type[wire.Message]) -> list[Any]:
+    return [
+        message for route, message in pool.to_routes if route.startswith(OWN.encode()) and isinstance(message, kind)
+    ]
+
+
+def test_its_owner_is_given_it_and_nobody_else_is_also_where_all_else_is_full(pool: BrokerParts) -> None:
+    come(pool)
+    fill(pool)
+    pool.submit(EVE, "one")
+    pool.submit(ADMIN, "two")
+    assert waiting(pool) == {"eve", "root"}
+    pool.submit(ANN, "mine")
+    assert where(pool) == {"eve": SHARED, "ann": OWN}
+    assert waiting(pool) == {"eve", "root"}
+
+
+@pytest.mark.parametrize(
+    "claimed",
+    [
+        {},
+        {"lease": LeaseId("l-eve"), "user": UserName("eve"), "session": SessionId("s-eve")},
+        {"lease": LeaseId("l-eve")},
+        {"user": UserName("eve")},
+        {"project": ProjectId("guests"), "cell": CellId("c")},
+    ],
+)
+def test_leases_that_it_was_not_granted_are_none_and_it_is_told_to_end_them(
+    pool: BrokerParts, claimed: dict[str, Any]
+) -> None:
+    fill(pool)
+    come(pool, held(**claimed))
+    assert where(pool) == {"eve": SHARED}
+    assert [(one.lease, one.force) for one in said_to(pool, wire.Evict)] == [(claimed.get("lease", "none"), True)]
+    accounts = pool.shell.scheduler.state.accounts
+    assert not accounts.of(ProjectId("guests")).used
+
+
+def test_what_it_was_granted_it_still_has_when_it_comes_again(pool: BrokerParts) -> None:
+    come(pool)
+    lease = pool.run(ANN, "mine")
+    mine = held(lease=lease, session=SessionId("s-mine"), cell=CellId("mine"))
+    pool.to_routes.clear()
+    come(pool, mine, route="box again")
+    assert where(pool) == {"ann": OWN}
+    assert said_to(pool, wire.Evict) == []
+    come(pool, structs.replace(mine, project=ProjectId("guests")), route="box and again")
+    assert where(pool) == {}
+
+
+def test_it_says_nothing_of_the_cells_of_others(pool: BrokerParts) -> None:
+    lease = fill(pool)
+    come(pool)
+    for message in (
+        wire.CellBegan(lease=lease, cell=CellId("c-eve"), label="x"),
+        wire.LeaseOver(lease=lease, code=LeaseEnd.EVICTED, sentence=""),
+        wire.PauseDeclined(lease=lease),
+        done(lease, user=EVE.user, session=SessionId("s-eve"), cell=CellId("c-eve")),
+        wire.LeaseOver(lease=LeaseId("nobody's"), code=LeaseEnd.EVICTED, sentence=""),
+    ):
+        pool.report(OWN, message)
+    assert where(pool) == {"eve": SHARED}
+    assert pool.agents.refused == 5
+    pool.report(OWN, done(LeaseId("nobody's"), user=EVE.user))
+    assert [one.lease for one in said_to(pool, wire.Recorded)] == ["nobody's"], "it need not be said for ever"
+    assert written(pool) == []
+
+
+def written(pool: BrokerParts) -> list[Any]:
+    pool.writer.close()
+    return pool.ledger.cells()
+
+
+def test_its_cells_are_its_owners_in_the_project_that_they_asked_for_and_cost_nothing(pool: BrokerParts) -> None:
+    come(pool)
+    lease = pool.run(ANN, "mine")
+    pool.now_ms += HOUR_MS
+    pool.report(OWN, done(lease, user=EVE.user, project=ProjectId("guests"), slots=(SlotId("x"), SlotId("y"))))
+    (row,) = written(pool)
+    assert (row.user, row.project, row.node, row.ran_ms) == ("ann", "maths", OWN, MINUTE_MS)
+    assert (row.gpu_ms, row.charged, row.kind, row.slots) == (0, 0, "gpu", ("gpu-0",))
+    accounts = pool.shell.scheduler.state.accounts
+    assert (accounts.of(ProjectId("maths")).spent, accounts.of(ProjectId("guests")).spent) == (0, 0)
+
+
+def test_it_has_no_more_slots_than_a_machine_of_ones_own(pool: BrokerParts) -> None:
+    registration = pool.registration(OWN, MOST_SLOTS + 1)
+    come(pool, slots=registration.slots)
+    (refused,) = said_to(pool, wire.Refusal)
+    assert str(MOST_SLOTS) in refused.sentence
+    assert OWN not in pool.agents.known
+
+
+def test_nothing_of_it_is_told_of_the_pool(pool: BrokerParts) -> None:
+    registration = pool.registration(OWN)
+    cpu = structs.replace(registration.slots[0], kind="cpu", name="slow")
+    pool.report(SHARED, structs.replace(pool.registration(SHARED), agent=SHARED, held=(held(),), slots=(cpu,)))
+    come(pool, missing_protections=("swap",), shared_account="ann")
+    pool.report(OWN, wire.Ping(counters={"made up": 7}))
+    assert pool.agents.slot_word == "CPU slot"
+    assert pool.agents.known[OWN].counters == {}
+    assert pool.agents.absent_nodes == ()
+    assert pool.shell.capacity_milli == 1000
+    pool.report(OWN, wire.Left())
+    assert pool.agents.absent_nodes == (), "nobody misses it"
+
+
+def test_others_do_not_see_it() -> None:
+    slots = tuple(
+        wire.SlotPicture(node=node, slot=SlotId("gpu-0"), name="A100", state="free", owner=UserName(owner))
+        for node, owner in (("shared", ""), ("box", "ann"))
+    )
+    picture = wire.Picture(slots=slots, waiting=(), recent=(), counters={}, uptime_ms=0, slot_word="GPU")
+    assert [one.node for one in hide_others(picture, UserName("eve")).slots] == ["shared"]
+    assert [one.node for one in hide_others(picture, UserName("ann")).slots] == ["shared", "box"]
