@@ -5,7 +5,7 @@ import type { QuotaFileReport, QuotaLog, QuotaPreview, QuotasEdited, SettingEdit
 import { Section, Table, Trouble, Waiting } from "./parts";
 import { changedMeanwhile, settingErrors } from "./quota_refusals";
 import { type Kind, type Path, TABLES, type Value, isTable, keyOf, kindAt, pathOf, readValue, showUnset, showValue } from "./quota_schema";
-import { showDuration } from "./words";
+import { showDuration, showMomentAt } from "./words";
 
 type Drafts = Record<string, Value>;
 const LOOK_AGAIN_MS = 700;
@@ -58,7 +58,8 @@ function Editor(props: { report: QuotaFileReport; latest: QuotaFileReport; onKee
     const key = keyOf(path);
     setErrors((old) => Object.fromEntries(Object.entries(old).filter(([one]) => one !== key)));
     setDrafts((old) => {
-      const { [key]: _, ...rest } = old;
+      const isInside = (one: string) => value === null && one.startsWith(`${key}\u0001`); // goes with what is taken out
+      const rest = Object.fromEntries(Object.entries(old).filter(([one]) => one !== key && !isInside(one)));
       if (value === undefined) return rest;
       const there = Object.keys(saved).filter((one) => one === key || one.startsWith(`${key}\u0001`));
       const isSame = value === null ? there.length === 0 : JSON.stringify(value) === JSON.stringify(saved[key]);
@@ -126,7 +127,7 @@ function Editor(props: { report: QuotaFileReport; latest: QuotaFileReport; onKee
           )}
         </Section>
       ))}
-      <section class="changes" aria-labelledby="changes">
+      <section class={edits.length === 0 && said.length === 0 ? "changes" : "changes some"} aria-labelledby="changes">
         <h2 id="changes">{edits.length === 0 ? "No changes" : edits.length === 1 ? "1 change" : `${edits.length} changes`}</h2>
         <ul class="plain">{edits.map((one) => <li key={keyOf(one.path)}><Change edit={one} was={saved[keyOf(one.path)]} onDrop={() => set(one.path, undefined)} /></li>)}</ul>
         {isOld && <p class="warning" role="status">The quota file has changed since you began; it is version {props.latest.version} now.</p>}
@@ -298,7 +299,7 @@ function History(props: { log: QuotaLog; version: string; onMade: () => void }) 
         <Table label="Versions of the quota file" columns={["When", "Who", "Why", "What"]}>
           {props.log.versions.map((one) => (
             <tr key={`${one.version}-${one.at_ms}`} class={one.is_in_force ? "mine" : ""}>
-              <td>{new Date(one.at_ms).toLocaleString()}</td>
+              <td>{showMomentAt(one.at_ms)}</td>
               <td>{one.by}</td>
               <td class="reason">{one.why}</td>
               <td class="reason">{one.changes.join("; ")}{one.is_in_force ? " (in force)" : ""}</td>
