@@ -303,6 +303,14 @@ def test_a_lead_puts_a_member_first_until_a_time_and_ends_it(played: tuple[Hub, 
         expect(page.get_by_role("region", name="First in line")).to_have_count(0)
 
 
+def test_who_leads_a_group_that_the_hub_has_later_leads_it(played: tuple[Hub, PlayedPool]) -> None:
+    hub, _ = played
+    hub.api("POST", "/groups/later")
+    with logged_in(hub, "liz") as page:
+        open_page(hub, page, "project?project=later")
+        expect(page.get_by_role("region", name="First in line")).to_be_visible()
+
+
 def test_what_an_admin_announces_everybody_reads_on_each_page_until_it_is_taken_back(
     played: tuple[Hub, PlayedPool],
 ) -> None:

@@ -15,6 +15,8 @@ interface Editing {
   saved: Record<string, Value>;
   drafts: Drafts;
   errors: Record<string, string>;
+  /** It is what a lead may change, who takes out nothing that is in the file. */
+  isLeads: boolean;
   set: (path: Path, value: Value | undefined) => void;
 }
 
@@ -113,17 +115,18 @@ function Editor(props: { report: QuotaFileReport; latest: QuotaFileReport; onKee
       start();
       setSaid(["In force.", ...answer.changes, ...answer.warnings.map((one) => `Note: ${one}`)]);
     });
+  const editing: Editing = { schema, saved, drafts, errors, isLeads: report.projects !== null, set };
   const isOld = props.latest.version !== report.version;
   return (
     <>
       {report.obstacle && <p class="problem" role="alert">{report.obstacle}</p>}
       {report.errors.map((one) => <p class="problem" role="alert">Not in force: {one}</p>)}
       {TABLES.filter((one) => !report.projects || one.name === "projects").map((one) => (
-        <Section key={one.name} title={one.title} note={kindAt(schema, [one.name])?.description ?? ""}>
+        <Section key={one.name} title={one.title} note={`${kindAt(schema, [one.name])?.description ?? ""}${editing.isLeads ? " Of those that you lead you set user_limit and default_qos, and more of those inside them." : ""}`}>
           {one.isNamed ? (
-            <Things path={[one.name]} one={one.one} editing={{ schema, saved, drafts, errors, set }} />
+            <Things path={[one.name]} one={one.one} editing={editing} />
           ) : (
-            <Settings path={[one.name]} editing={{ schema, saved, drafts, errors, set }} />
+            <Settings path={[one.name]} editing={editing} />
           )}
         </Section>
       ))}
@@ -158,6 +161,7 @@ function Things({ path, one, editing }: { path: Path; one: string; editing: Edit
     const inProject = showValue(editing.drafts[keyOf([...path, each, "parent"])] ?? editing.saved[keyOf([...path, each, "parent"])]);
     return inProject ? ` (in ${inProject})` : given.includes(each) && !inside.includes(each) ? " (as it comes with Bulletin)" : "";
   };
+  const isSaved = (at: Path) => Object.keys(editing.saved).some((key) => key.startsWith(`${keyOf(at)}\u0001`));
   const isPlain = !isTable(kindAt(editing.schema, [...path, "x"]) ?? {});
   return (
     <>
@@ -168,7 +172,7 @@ function Things({ path, one, editing }: { path: Path; one: string; editing: Edit
           <details key={each} open={added.includes(each) || Object.keys(editing.errors).some((key) => pathOf(key)[depth] === each)}>
             <summary>{each}{about(each)}</summary>
             <Settings path={[...path, each]} editing={editing} />
-            {inside.includes(each) && (
+            {inside.includes(each) && (!editing.isLeads || !isSaved([...path, each])) && (
               <button type="button" class="quiet" onClick={() => editing.set([...path, each], null)}>Take out {each}</button>
             )}
           </details>
