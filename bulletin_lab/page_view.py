@@ -10,6 +10,7 @@ import msgspec
 
 from bulletin.codes import CellOutcome
 from bulletin.ids import SHORT, CellId, LeaseId
+from bulletin.kept_time import is_kept
 from bulletin.kernel_names import Kind, parse_kernel_name
 from bulletin.pool_words import describe_outcome, describe_project, state_words
 from bulletin.units import HOUR_MS, show_duration, show_size
@@ -182,6 +183,9 @@ def _running(one: OwnRunning, word: str, lines: dict[CellId, CellNote]) -> Runni
     match one.state:
         case "hot":
             said = f"{where} kept ready for the next cell, or given to who needs it."
+        case "busy" if is_kept(one.cell):
+            at_most = show_duration(one.walltime_ms)
+            said = f"{where} kept between cells, and charged as if one ran; at most {at_most} in all."
         case "busy":
             quota = "" if one.in_quota is None else ", in quota" if one.in_quota else ", borrowed"
             at_most = f"; at most {show_duration(one.walltime_ms)}"

@@ -32,6 +32,7 @@ from bulletin_spawner.service.api_problems import refused
 
 Answer = TypeVar("Answer", Picture, MetricsReport)
 Asked = TypeVar("Asked")
+_IF_IT_STAYS = "If this stays, tell an admin of the hub: `bulletin doctor` says what is wrong."
 _ANSWER_S = 3.0
 #: So long a link waits that asks for sums over the ledger, which has millions of cells after years.
 SUMS_S = 300.0
@@ -118,12 +119,12 @@ class BrokerClient:
                     message = await self._ask(question)
         except TimeoutError:
             self._drop()
-            raise NoPool("The pool does not answer.", "If this stays, look into the hub's log.") from None
+            raise NoPool("The pool does not answer.", _IF_IT_STAYS) from None
         except FileNotFoundError:
-            raise NoPool("The pool is not running.", "If this stays, look into the hub's log.") from None
+            raise NoPool("The pool is not running.", _IF_IT_STAYS) from None
         except (BadConfig, MalformedMessage, zmq.ZMQError) as error:
             self._drop()
-            raise NoPool(f"The pool cannot be asked: {error}.", "Look into the hub's log.") from error
+            raise NoPool(f"The pool cannot be asked: {error}.", _IF_IT_STAYS) from error
         return message
 
     async def _introduce(self) -> None:
@@ -175,4 +176,4 @@ def _advice(answer: ToClient) -> str:
         case Refusal(sentence=sentence) | Malformed(problem=sentence):
             return sentence
         case _:
-            return "Look into the hub's log."
+            return _IF_IT_STAYS

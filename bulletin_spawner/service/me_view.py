@@ -6,6 +6,7 @@ import msgspec
 
 from bulletin.codes import CellOutcome
 from bulletin.ids import CellId, LeaseId, ProjectId
+from bulletin.kept_time import is_kept
 from bulletin.pool_words import describe_outcome
 from bulletin.units import show_size
 from bulletin.wire.console import EndedRow, ProjectRow
@@ -51,7 +52,7 @@ class MyCell(msgspec.Struct, frozen=True, kw_only=True):
     qos: str
     node: str
     slots: tuple[str, ...]
-    state: str
+    state: str  #: the lease's, or "kept": no cell runs, and the place is kept between two (`--keep`)
     for_ms: int
     walltime_ms: int
     is_in_quota: bool | None
@@ -194,7 +195,7 @@ def _my_cell(lease: PoolLease, report: PoolReport) -> MyCell:
         qos=lease.qos,
         node=lease.node,
         slots=tuple(slot.name for slot in slots),
-        state=lease.state,
+        state="kept" if lease.state == "busy" and is_kept(lease.cell) else lease.state,
         for_ms=lease.for_ms,
         walltime_ms=lease.walltime_ms,
         is_in_quota=lease.in_quota,

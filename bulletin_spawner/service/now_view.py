@@ -6,6 +6,7 @@ from typing import Literal
 import msgspec
 
 from bulletin.ids import LeaseId, ProjectId, UserName
+from bulletin.kept_time import is_kept
 from bulletin.picture_sight import SOMEONE
 from bulletin.pool_words import describe_absence, warn_of_accounts, warn_of_missing
 from bulletin.wire.console import WaitingRow
@@ -26,7 +27,8 @@ class ShownSlot(msgspec.Struct, frozen=True, kw_only=True):
 
     slot: str
     name: str
-    #: busy: a cell runs; idle: a cell runs, and the GPU does nothing; hot: kept ready, no cell runs.
+    #: busy: a cell runs; idle: a cell runs and the GPU does nothing, or the place is kept between two (`--keep`); hot:
+    #: kept ready, no cell runs.
     state: SlotState
     memory_bytes: int = 0
     busy_percent: int | None = None
@@ -181,7 +183,8 @@ def slot_state(slot: PoolSlot, lease: PoolLease | None) -> SlotState:
         case "granted":
             return "starting"
         case "busy" | "reclaiming":
-            return "idle" if slot.idle_ms >= IDLE_MS and lease.for_ms >= IDLE_MS else "busy"
+            is_idle = slot.idle_ms >= IDLE_MS and lease.for_ms >= IDLE_MS
+            return "idle" if is_idle or is_kept(lease.cell) else "busy"
         case "hot":
             return "hot"
         case _:
@@ -232,7 +235,7 @@ def _show_slot(slot: PoolSlot, lease: PoolLease | None, numbers: dict[LeaseId, i
     is_running = lease.state in ("busy", "reclaiming")
     shown = msgspec.structs.replace(
         shown,
-        for_ms=min(slot.idle_ms, lease.for_ms) if state == "idle" else lease.for_ms,
+        for_ms=min(slot.idle_ms, lease.for_ms) if state == "idle" and not is_kept(lease.cell) else lease.for_ms,
         ends_in_ms=max(0, lease.walltime_ms - lease.for_ms) if is_running else None,
         group=numbers.get(lease.lease),
         user=SOMEONE,

@@ -20,14 +20,20 @@ _SLOTS = {"gpu": "GPU", "cpu": "CPU slot"}
 CELL_FIELDS = tuple(column.name for column in cells.columns if column is not cells.c.marks)
 #: The columns of an export of what projects earned and spent.
 CREDIT_FIELDS = tuple(column.name for column in credit_entries.columns)
-#: The columns of an export of usage.
-USAGE_FIELDS = (*Usage.__struct_fields__, "slot_ms", "gpu_ms")
+#: The columns of an export of usage: the last two are the first and the last moment of its stretch, for spreadsheets.
+USAGE_FIELDS = (*Usage.__struct_fields__, "slot_ms", "gpu_ms", "from_utc", "until_utc")
 
 
 def usage_rows(rows: Iterable[Usage]) -> Iterator[dict[str, Any]]:
     """Usage as rows of `USAGE_FIELDS`."""
     for row in rows:
-        yield {**msgspec.structs.asdict(row), "slot_ms": row.slot_ms, "gpu_ms": row.gpu_ms}
+        yield {
+            **msgspec.structs.asdict(row),
+            "slot_ms": row.slot_ms,
+            "gpu_ms": row.gpu_ms,
+            "from_utc": _time_of_day(row.from_ms),
+            "until_utc": _time_of_day(row.until_ms),
+        }
 
 
 def credit_rows(entries: Iterable[CreditRecord]) -> Iterator[dict[str, Any]]:
@@ -82,6 +88,11 @@ def credit_table(rows: Iterable[PastCredits]) -> Iterator[str]:
         of = row.credits
         sums = (of.earned, of.spent, of.forgotten + of.forgiven, of.balance)
         yield f"{name:40}" + "".join(f"  {sum_ms / HOUR_MS:>13.2f}" for sum_ms in sums)
+
+
+def _time_of_day(unix_ms: int) -> str:
+    """Write a moment as each spreadsheet reads it: with a zone behind it, it would stay text in some."""
+    return f"{datetime.fromtimestamp(unix_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def _printable(text: str) -> str:

@@ -28,7 +28,8 @@ from tests.waiting import until
 
 HOUR_MS = 3_600_000
 
-#: Projects: ml (ada, bob, and liz, who leads it) with vision (vic) in it, guests (eve); carol may not use the pool.
+#: Projects: ml (ada, bob, and liz, who leads it, and a group that is not there yet) with vision (vic) in it, guests
+#: (eve); carol may not use the pool.
 HUB = """\
 import os
 from pathlib import Path
@@ -46,7 +47,8 @@ c.JupyterHub.services.append({{"name": "test", "api_token": os.environ["BULLETIN
 c.JupyterHub.load_roles += [
     {{"name": "test", "services": ["test"], "scopes": ["admin:users", "admin:groups", "admin:servers", "tokens",
         "access:servers", "access:services", "shutdown"]}},
-    {{"name": "lead-ml", "users": ["liz"], "scopes": ["custom:bulletin:lead!group=ml"]}},
+    {{"name": "lead-ml", "users": ["liz"], "scopes": ["custom:bulletin:lead!group=ml",
+        "custom:bulletin:lead!group=later"]}},
 ]
 Path({folder!r}, "hub_api").write_text(c.JupyterHub.hub_bind_url + "/hub/api")
 """

@@ -1,10 +1,12 @@
 """The hub's pages in a real browser: as a user, a lead, an admin and an outsider, on a desk and on a phone."""
 
+import codecs
 import io
 import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +136,8 @@ def test_a_user_sees_at_once_what_is_free_what_is_idle_and_what_is_theirs(played
         expect(page.locator(".slot.idle")).to_contain_text("someone else")
         expect(page.locator(".slot.mine")).to_have_count(2)
         expect(page.locator(".slot.mine", has_text="resnet-50")).to_have_count(1)
+        cut = "[...document.querySelectorAll('.slot .state')].filter(one => one.scrollWidth > one.clientWidth).length"
+        assert page.evaluate(cut) == 0, "what a GPU does can be read"
         for word in ("bob", "vic", "eve", "segmentation"):
             expect(page.locator("#app")).not_to_contain_text(word)
 
@@ -245,6 +249,66 @@ def test_an_admin_plans_to_empty_a_node_with_a_reason_takes_it_back_and_download
         card.get_by_role("button", name="Give back: gpu02").click()
         expect(card.get_by_role("status")).to_have_text("gpu02 is given cells again.")
         expect(card.get_by_role("heading")).to_contain_text("given cells")
+
+
+def test_the_file_of_usage_opens_in_a_spreadsheet_with_times_that_can_be_read(played: tuple[Hub, PlayedPool]) -> None:
+    hub, _ = played
+    with logged_in(hub, "admin") as page:
+        open_page(hub, page, "admin")
+        form = page.get_by_role("region", name="Usage for a spreadsheet")
+        form.get_by_label("From").fill("2026-01-01")
+        form.get_by_label("To").fill("2026-01-31")
+        with page.expect_download() as download:
+            form.get_by_role("button", name="Download").click()
+        assert download.value.path().read_bytes().startswith(codecs.BOM_UTF8)
+        head = download.value.path().read_text("utf-8-sig").splitlines()[0]
+        assert head.startswith("of,kind,from_ms,until_ms,")
+        assert head.endswith(",from_utc,until_utc")
+
+
+def test_who_thinks_better_of_it_by_keyboard_is_back_at_the_button(played: tuple[Hub, PlayedPool]) -> None:
+    hub, _ = played
+    with logged_in(hub, "admin") as page:
+        open_page(hub, page, "admin")
+        drain = page.get_by_role("button", name="Drain: gpu01")
+        for leave in ("Escape", "Tab Enter"):
+            drain.focus()
+            page.keyboard.press("Enter")
+            expect(page.get_by_role("button", name="Drain gpu01 now")).to_be_focused()
+            for key in leave.split():
+                page.keyboard.press(key)
+            expect(drain).to_be_focused()
+        expect(page.get_by_role("heading", name="gpu01")).to_contain_text("given cells")
+
+
+def test_a_lead_puts_a_member_first_until_a_time_and_ends_it(played: tuple[Hub, PlayedPool]) -> None:
+    hub, _ = played
+    with logged_in(hub, "liz") as page:
+        open_page(hub, page, "project")
+        part = page.get_by_role("region", name="First in line")
+        part.get_by_label("Member").fill("ada")
+        part.get_by_label("For").select_option("until a time")
+        until_at = datetime.now().astimezone() + timedelta(days=9)  # the browser's clock is this one's
+        part.locator("input[type=datetime-local]").fill(f"{until_at:%Y-%m-%dT%H:%M}")
+        part.get_by_label("Why").fill("the thesis")
+        part.get_by_role("button", name="Put first").click()
+        card = part.locator("li.card")
+        zone = page.evaluate("new Date().toLocaleTimeString([], {timeZoneName: 'short'})").split()[-1]
+        expect(card).to_contain_text(re.compile(rf"Until .*\d.* {re.escape(zone)}, by liz: the thesis\."))
+        is_for_everybody(page)
+        card.get_by_role("button", name="End: first in line for ada").click()
+        expect(card).to_have_count(0)
+    with logged_in(hub, "ada") as page:
+        open_page(hub, page, "project")
+        expect(page.get_by_role("region", name="First in line")).to_have_count(0)
+
+
+def test_who_leads_a_group_that_the_hub_has_later_leads_it(played: tuple[Hub, PlayedPool]) -> None:
+    hub, _ = played
+    hub.api("POST", "/groups/later")
+    with logged_in(hub, "liz") as page:
+        open_page(hub, page, "project?project=later")
+        expect(page.get_by_role("region", name="First in line")).to_be_visible()
 
 
 def test_what_an_admin_announces_everybody_reads_on_each_page_until_it_is_taken_back(

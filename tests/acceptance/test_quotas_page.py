@@ -128,6 +128,7 @@ def test_a_lead_previews_saves_and_undoes(faculty: Faculty) -> None:
     expect(page.locator("summary", has_text="rivals")).to_have_count(0)
     field = page.get_by_label("projects course-a limit", exact=True)
     expect(field).to_have_value("2")
+    expect(page.get_by_role("button", name="Take out course-a")).to_have_count(0)  # that is for admins
     expect(page.locator(".field", has=field)).to_contain_text("What all its cells together never exceed.")
     field.fill("1")
     expect(page.get_by_role("heading", name="1 change")).to_be_visible()

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { ask, useLive } from "./api";
 import type { AllowanceReport, AllowanceRow, UsedBudgets } from "./api_types";
 import { Act, Section, Trouble } from "./parts";
-import { count, showDuration, showHours, showMilli, showTime } from "./words";
+import { count, showDuration, showHours, showMilli, showMomentAt, showTime } from "./words";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -176,7 +176,7 @@ function showStanding(one: AllowanceRow): string {
   const by = one.by ? ` by ${one.by}` : " by the project's rules";
   if (one.state === "open" && one.needs_admin) return "It is more than a lead of the project may grant: an admin decides.";
   if (one.state === "open") return one.leads.length > 0 ? `${one.leads.join(" or ")} or an admin decides.` : "A lead of the project or an admin decides.";
-  if (one.state === "granted") return `Granted${by} until ${one.until_at_ms === null ? "" : showTime(one.until_at_ms)}${said}.`;
+  if (one.state === "granted") return `Granted${by} until ${one.until_at_ms === null ? "" : showMomentAt(one.until_at_ms)}${said}.`;
   if (one.state === "over") return `It was granted${by}, and is over${said}.`;
   if (one.state === "withdrawn") return `Taken back${said}.`;
   return `Declined${by}${said}.`;

@@ -2,17 +2,17 @@
 import { useState } from "preact/hooks";
 import { ask, useLive } from "./api";
 import type { AnnouncedNow } from "./api_types";
+import { type Choice, useMoment } from "./moment_choice";
 import { Act, Section } from "./parts";
 import { showMoment } from "./words";
 
 const HOUR_MS = 3_600_000;
-const FOR: { name: string; ms: number }[] = [
+const FOR: Choice[] = [
   { name: "1 hour", ms: HOUR_MS },
   { name: "4 hours", ms: 4 * HOUR_MS },
   { name: "a day", ms: 24 * HOUR_MS },
   { name: "a week", ms: 7 * 24 * HOUR_MS },
 ];
-const AT = -1;
 
 /** What is announced, for everybody; its page says why where it cannot be read. */
 export function Announced() {
@@ -24,15 +24,14 @@ export function Announced() {
 export function AnnouncementForm() {
   const live = useLive<AnnouncedNow>("/announcement", 10_000);
   const [sentence, setSentence] = useState("");
-  const [forMs, setForMs] = useState(4 * HOUR_MS);
-  const [at, setAt] = useState("");
+  const moment = useMoment(FOR, 4 * HOUR_MS);
   const [said, setSaid] = useState("");
   const announced = live.data?.sentence ? live.data : undefined;
-  const lengthMs = forMs === AT ? Math.round(new Date(at).getTime() - Date.now()) : forMs;
   const send = async (event: Event) => {
     event.preventDefault();
+    if (!moment.isToCome()) return setSaid("Choose a time that is still to come.");
     try {
-      await ask<AnnouncedNow>("/announcement", "POST", { sentence, for_ms: lengthMs });
+      await ask<AnnouncedNow>("/announcement", "POST", { sentence, for_ms: moment.inMs() });
       setSentence("");
       setSaid("Announced.");
     } catch (error) {
@@ -51,14 +50,7 @@ export function AnnouncementForm() {
       )}
       <form class="choices" onSubmit={send}>
         <label>Sentence <input type="text" required maxLength={256} size={40} value={sentence} onInput={(event) => setSentence(event.currentTarget.value)} /></label>
-        <label>
-          For{" "}
-          <select value={forMs} onChange={(event) => setForMs(Number(event.currentTarget.value))}>
-            {FOR.map((one) => <option key={one.ms} value={one.ms}>{one.name}</option>)}
-            <option value={AT}>until a time</option>
-          </select>
-        </label>
-        {forMs === AT && <label>Until <input type="datetime-local" required value={at} onInput={(event) => setAt(event.currentTarget.value)} /></label>}
+        {moment.fields({ choice: "For", at: "Until" })}
         <button type="submit">Announce</button>
         <span role="status" class="note">{said}</span>
       </form>

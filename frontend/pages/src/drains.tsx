@@ -2,17 +2,17 @@
 import { useState } from "preact/hooks";
 import { useLive } from "./api";
 import type { NodeState, NowView, ShownNode } from "./api_types";
+import { type Choice, useMoment } from "./moment_choice";
 import { Act, Section, Trouble, Waiting } from "./parts";
 import { count, describeDrain } from "./words";
 
 const HOUR_MS = 3_600_000;
-const WHEN: { name: string; ms: number }[] = [
+const WHEN: Choice[] = [
   { name: "now", ms: 0 },
   { name: "in 1 hour", ms: HOUR_MS },
   { name: "in 4 hours", ms: 4 * HOUR_MS },
   { name: "in a day", ms: 24 * HOUR_MS },
 ];
-const AT = -1;
 
 export function NodesToDrain() {
   const live = useLive<NowView>("/now", 5000);
@@ -28,12 +28,10 @@ export function NodesToDrain() {
 }
 
 function Node({ one, word, onDone }: { one: ShownNode; word: string; onDone: () => void }) {
-  const [when, setWhen] = useState(0);
-  const [at, setAt] = useState("");
+  const moment = useMoment(WHEN, 0);
   const [why, setWhy] = useState("");
   const isEmptied = one.is_drained || one.drains_in_ms !== null;
-  const inMs = when === AT ? Math.round(new Date(at).getTime() - Date.now()) : when;
-  const isReady = when !== AT || inMs > 0;
+  const inMs = moment.inMs();
   const path = `/nodes/${encodeURIComponent(one.node)}/drain`;
   const done = (answer: unknown) => {
     setWhy("");
@@ -44,23 +42,14 @@ function Node({ one, word, onDone }: { one: ShownNode; word: string; onDone: () 
       <h3>{one.node} <small>{describeDrain(one) || "given cells"}</small></h3>
       <p>{describeUse(one, word)}</p>
       <p class="choices">
-        {!isEmptied && (
-          <label>
-            When{" "}
-            <select value={when} onChange={(event) => setWhen(Number(event.currentTarget.value))}>
-              {WHEN.map((each) => <option key={each.ms} value={each.ms}>{each.name}</option>)}
-              <option value={AT}>at a time</option>
-            </select>
-          </label>
-        )}
-        {!isEmptied && when === AT && <label>At <input type="datetime-local" required value={at} onInput={(event) => setAt(event.currentTarget.value)} /></label>}
+        {!isEmptied && moment.fields({ choice: "When", at: "At" })}
         <label>Why <input type="text" maxLength={255} value={why} onInput={(event) => setWhy(event.currentTarget.value)} /></label>
       </p>
       <p class="actions">
         {isEmptied ? (
           <Act text="Give back" about={one.node} path={why ? `${path}?why=${encodeURIComponent(why)}` : path} method="DELETE" done={done} onDone={onDone} />
-        ) : isReady ? (
-          <Act text="Drain" about={one.node} path={path} body={{ why, ...(inMs > 0 ? { in_ms: inMs } : {}) }} confirm={when === 0 ? `Drain ${one.node} now` : `Plan it for ${one.node}`} done={done} onDone={onDone} />
+        ) : moment.isToCome() ? (
+          <Act text="Drain" about={one.node} path={path} body={{ why, ...(inMs > 0 ? { in_ms: inMs } : {}) }} confirm={moment.isNow ? `Drain ${one.node} now` : `Plan it for ${one.node}`} done={done} onDone={onDone} />
         ) : (
           <span class="note">Choose a time that is still to come.</span>
         )}

@@ -14,6 +14,7 @@ const CANCELLED: Record<string, string> = {
 const STATES: Record<string, string> = {
   granted: "starting",
   busy: "running",
+  kept: "kept between cells",
   reclaiming: "making room for others",
   hot: "kept ready",
   leaving: "being cleared",
@@ -67,31 +68,38 @@ export function MePage() {
 }
 
 function summary(view: MeView): string {
-  const cells = view.running.filter((one) => one.state !== "hot").length;
-  const hot = view.running.length - cells;
+  const cells = view.running.filter((one) => one.state !== "hot" && one.state !== "kept").length;
+  const hot = view.running.filter((one) => one.state === "hot").length;
+  const kept = view.running.filter((one) => one.state === "kept").length;
   const words = [cells === 0 ? "No cell of yours runs" : `${count(cells, "cell")} of yours ${cells === 1 ? "runs" : "run"}`];
+  if (kept > 0) words.push(`${count(kept, "place")} kept between cells`);
   if (hot > 0) words.push(`${hot} kept ready`);
   words.push(view.waiting.length === 0 ? "none waits" : `${view.waiting.length} in line`);
   return `${words.join(", ")}.`;
 }
 
 function Running({ one, word, onDone }: { one: MyCell; word: string; onDone: () => void }) {
-  const name = one.label || one.cell || one.lease;
+  const isKept = one.state === "kept";
+  const name = isKept ? "your place" : one.label || one.cell || one.lease;
   const where = one.slots.length > 1 ? `${count(one.slots.length, word)} of ${one.node}` : `${shortName(one.slots[0] ?? word)} of ${one.node}`;
   const isRunning = one.state === "busy" || one.state === "reclaiming";
   return (
     <li class={`card ${one.state}`}>
-      <h3>{one.label || <code>{one.cell ?? one.lease}</code>} <small>{STATES[one.state] ?? one.state}</small></h3>
+      <h3>{isKept ? "Your place" : one.label || <code>{one.cell ?? one.lease}</code>} <small>{STATES[one.state] ?? one.state}</small></h3>
       <p>
         {where}, for {showAge(one.for_ms)}
-        {isRunning && `, at most ${showDuration(Math.max(0, one.walltime_ms - one.for_ms))} more`}
+        {(isRunning || isKept) && `, at most ${showDuration(Math.max(0, one.walltime_ms - one.for_ms))} more`}
         {one.is_in_quota !== null && `, ${one.is_in_quota ? "in quota" : "borrowed: it goes back when its owner needs it"}`}.
       </p>
+      {isKept && <p>No cell runs, and it is charged as if one did.</p>}
       {one.busy_percent !== null && (
         <p><Bar share={one.busy_percent / 100} label={`${word} busy`} text={`${one.busy_percent} % busy${one.used_bytes !== null ? `, ${showSize(one.used_bytes)} of ${showSize(one.memory_bytes)}` : ""}`} /></p>
       )}
       {one.idle_ms > 0 && isRunning && <p class="warning">The {word} has done nothing for {showDuration(one.idle_ms)}: others may be waiting for it.</p>}
-      {one.state !== "hot" && one.state !== "leaving" && (
+      {isKept && (
+        <Act text="Give back" about={name} path={`/cells/${encodeURIComponent(one.lease)}/cancel`} confirm="Give it back" done={() => "given back"} onDone={onDone} />
+      )}
+      {!isKept && one.state !== "hot" && one.state !== "leaving" && (
         <Act text="Cancel" about={name} path={`/cells/${encodeURIComponent(one.lease)}/cancel`} confirm="Stop this cell" done={(answer) => CANCELLED[answer.what ?? ""] ?? "done"} onDone={onDone} />
       )}
     </li>

@@ -79,9 +79,14 @@ export function Act(props: {
 }) {
   const [state, setState] = useState<"idle" | "asking" | "busy">("idle");
   const [said, setSaid] = useState("");
+  const first = useRef<HTMLButtonElement>(null);
   const again = useRef<HTMLButtonElement>(null);
+  const wasAsked = useRef(false);
   useEffect(() => {
+    // Whoever uses the keyboard goes on where they were: the button that had the focus is not there any more.
     if (state === "asking") again.current?.focus();
+    else if (wasAsked.current) first.current?.focus();
+    wasAsked.current = state === "asking";
   }, [state]);
   const go = async () => {
     setState("busy");
@@ -93,15 +98,16 @@ export function Act(props: {
     }
     setState("idle");
   };
+  const leaveIt = () => setState("idle");
   return (
-    <span class="act">
+    <span class="act" onKeyDown={(event) => event.key === "Escape" && state === "asking" && leaveIt()}>
       {state === "asking" ? (
         <>
           <button type="button" class="danger" ref={again} onClick={go}>{props.confirm}</button>
-          <button type="button" class="quiet" onClick={() => setState("idle")}>Keep</button>
+          <button type="button" class="quiet" onClick={leaveIt}>Leave it</button>
         </>
       ) : (
-        <button type="button" class="quiet" disabled={state === "busy"} aria-label={`${props.text}: ${props.about}`} onClick={() => (props.confirm ? setState("asking") : void go())}>
+        <button type="button" class="quiet" ref={first} aria-disabled={state === "busy"} aria-label={`${props.text}: ${props.about}`} onClick={() => state === "idle" && (props.confirm ? setState("asking") : void go())}>
           {props.text}
         </button>
       )}

@@ -4,12 +4,16 @@ import { useState } from "preact/hooks";
 import { RequestsToDecide } from "./allowances";
 import { useLive } from "./api";
 import type { ProjectView, ProjectsView, RunningShown, ShownRequest, UsePart } from "./api_types";
+import { FirstInLine } from "./boosts";
 import { Chart, type Series } from "./chart";
 import { Project } from "./me_page";
 import { Act, Bar, Section, Table, Trouble, Waiting } from "./parts";
-import { count, showAge, showDuration, showHours } from "./words";
+import { count, showAge, showHours } from "./words";
 
 const HOUR_MS = 3_600_000;
+/** So many of a line are shown at first, and more each time that somebody asks. */
+const ROWS = 20;
+const MORE_ROWS = 100;
 const STRETCHES: { stretch: ProjectView["stretch"]; name: string; count: number }[] = [
   { stretch: "hour", name: "by hour", count: 24 },
   { stretch: "day", name: "by day", count: 14 },
@@ -75,9 +79,10 @@ function Shown({ view, onDone }: { view: ProjectView; onDone: () => void }) {
           {view.waiting.length > 0 && <WaitingRows rows={view.waiting} word={word} onDone={onDone} />}
         </Section>
       )}
+      {view.is_led && <FirstInLine view={view} onDone={onDone} />}
       <div class="columns">
         <Section title="Members" note={view.is_led ? "" : "Names of others are for the lead of the project."}>
-          <Members view={view} onDone={onDone} />
+          <Members view={view} />
         </Section>
         <Section title="Experiments" note={view.is_led ? "By label: %%gpu --label NAME." : "Yours, by label: %%gpu --label NAME."}>
           <Labels view={view} />
@@ -133,36 +138,20 @@ function showStretch(part: UsePart, stretch: ProjectView["stretch"]): string {
   return date.toLocaleDateString([], { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
 }
 
-function Members({ view, onDone }: { view: ProjectView; onDone: () => void }) {
+function Members({ view }: { view: ProjectView }) {
   const most = Math.max(...view.members.map((one) => one.slot_ms), 1);
   const me = document.body.dataset["user"];
   if (view.members.length === 0) return <p class="empty">Nobody has used it in this time.</p>;
   return (
-    <Table label="Members" columns={["Who", `${view.slot_word}-hours`, { name: "Cells", isNumber: true }, ...(view.is_led ? ["First in line"] : [])]}>
-      {view.members.map((one) => {
-        const boost = view.boosts.find((row) => row.user === one.user);
-        return (
-          <tr key={one.user}>
-            <td>{one.user === me ? <strong>you</strong> : one.user}</td>
-            <td><Bar share={one.slot_ms / most} label={`${view.slot_word}-hours`} text={showHours(one.slot_ms)} /></td>
-            <td class="number">{one.cells}</td>
-            {view.is_led && <td><Boost view={view} user={one.user} forMs={boost?.for_ms} onDone={onDone} /></td>}
-          </tr>
-        );
-      })}
+    <Table label="Members" columns={["Who", `${view.slot_word}-hours`, { name: "Cells", isNumber: true }]}>
+      {view.members.map((one) => (
+        <tr key={one.user}>
+          <td>{one.user === me ? <strong>you</strong> : one.user}</td>
+          <td><Bar share={one.slot_ms / most} label={`${view.slot_word}-hours`} text={showHours(one.slot_ms)} /></td>
+          <td class="number">{one.cells}</td>
+        </tr>
+      ))}
     </Table>
-  );
-}
-
-function Boost({ view, user, forMs, onDone }: { view: ProjectView; user: string; forMs: number | undefined; onDone: () => void }) {
-  const path = `/projects/${encodeURIComponent(view.project)}/boosts`;
-  return forMs === undefined ? (
-    <Act text="For a day" about={`put ${user} first in line`} path={path} body={{ user, for_ms: 24 * HOUR_MS }} done={() => "first for a day"} onDone={onDone} />
-  ) : (
-    <>
-      {showDuration(forMs)} yet{" "}
-      <Act text="End" about={`first in line for ${user}`} path={`${path}/${encodeURIComponent(user)}`} method="DELETE" done={() => "ended"} onDone={onDone} />
-    </>
   );
 }
 
@@ -228,9 +217,11 @@ function Running({ rows, word, onDone }: { rows: RunningShown[]; word: string; o
 }
 
 function WaitingRows({ rows, word, onDone }: { rows: ShownRequest[]; word: string; onDone: () => void }) {
+  const [most, setMost] = useState(ROWS);
   return (
+    <>
     <Table label="Waiting" columns={[{ name: "Place", isNumber: true }, "Who", "Wants", { name: "Waited", isNumber: true }]}>
-      {rows.map((one) => {
+      {rows.slice(0, most).map((one) => {
         const path = `/cells/${encodeURIComponent(one.lease ?? "")}`;
         const name = `${one.user}, ${one.label || one.lease}`;
         const isHeld = one.reason.startsWith("held by");
@@ -261,5 +252,7 @@ function WaitingRows({ rows, word, onDone }: { rows: ShownRequest[]; word: strin
         );
       })}
     </Table>
+    {rows.length > most && <p class="note">and {rows.length - most} more. <button type="button" class="quiet" onClick={() => setMost(most + MORE_ROWS)}>Show more</button></p>}
+    </>
   );
 }

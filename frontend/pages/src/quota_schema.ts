@@ -72,7 +72,7 @@ export function readValue(kind: Kind, typed: string): Value {
 /** Say in an empty field that nothing is set, and what could be. */
 export function showUnset(kind: Kind): string {
   const example = showValue(kind.examples?.[0]);
-  return example ? `not set; as ${example}` : "not set";
+  return example ? `not set (such as ${example})` : "not set";
 }
 
 export function showValue(value: Value | undefined): string {

@@ -5,7 +5,7 @@ import type { QuotaFileReport, QuotaLog, QuotaPreview, QuotasEdited, SettingEdit
 import { Section, Table, Trouble, Waiting } from "./parts";
 import { changedMeanwhile, settingErrors } from "./quota_refusals";
 import { type Kind, type Path, TABLES, type Value, isTable, keyOf, kindAt, pathOf, readValue, showUnset, showValue } from "./quota_schema";
-import { showDuration } from "./words";
+import { showDuration, showMomentAt } from "./words";
 
 type Drafts = Record<string, Value>;
 const LOOK_AGAIN_MS = 700;
@@ -15,6 +15,8 @@ interface Editing {
   saved: Record<string, Value>;
   drafts: Drafts;
   errors: Record<string, string>;
+  /** It is what a lead may change, who takes out nothing that is in the file. */
+  isLeads: boolean;
   set: (path: Path, value: Value | undefined) => void;
 }
 
@@ -58,7 +60,8 @@ function Editor(props: { report: QuotaFileReport; latest: QuotaFileReport; onKee
     const key = keyOf(path);
     setErrors((old) => Object.fromEntries(Object.entries(old).filter(([one]) => one !== key)));
     setDrafts((old) => {
-      const { [key]: _, ...rest } = old;
+      const isInside = (one: string) => value === null && one.startsWith(`${key}\u0001`); // goes with what is taken out
+      const rest = Object.fromEntries(Object.entries(old).filter(([one]) => one !== key && !isInside(one)));
       if (value === undefined) return rest;
       const there = Object.keys(saved).filter((one) => one === key || one.startsWith(`${key}\u0001`));
       const isSame = value === null ? there.length === 0 : JSON.stringify(value) === JSON.stringify(saved[key]);
@@ -112,21 +115,22 @@ function Editor(props: { report: QuotaFileReport; latest: QuotaFileReport; onKee
       start();
       setSaid(["In force.", ...answer.changes, ...answer.warnings.map((one) => `Note: ${one}`)]);
     });
+  const editing: Editing = { schema, saved, drafts, errors, isLeads: report.projects !== null, set };
   const isOld = props.latest.version !== report.version;
   return (
     <>
       {report.obstacle && <p class="problem" role="alert">{report.obstacle}</p>}
       {report.errors.map((one) => <p class="problem" role="alert">Not in force: {one}</p>)}
       {TABLES.filter((one) => !report.projects || one.name === "projects").map((one) => (
-        <Section key={one.name} title={one.title} note={kindAt(schema, [one.name])?.description ?? ""}>
+        <Section key={one.name} title={one.title} note={`${kindAt(schema, [one.name])?.description ?? ""}${editing.isLeads ? " Of those that you lead you set user_limit and default_qos, and more of those inside them." : ""}`}>
           {one.isNamed ? (
-            <Things path={[one.name]} one={one.one} editing={{ schema, saved, drafts, errors, set }} />
+            <Things path={[one.name]} one={one.one} editing={editing} />
           ) : (
-            <Settings path={[one.name]} editing={{ schema, saved, drafts, errors, set }} />
+            <Settings path={[one.name]} editing={editing} />
           )}
         </Section>
       ))}
-      <section class="changes" aria-labelledby="changes">
+      <section class={edits.length === 0 && said.length === 0 ? "changes" : "changes some"} aria-labelledby="changes">
         <h2 id="changes">{edits.length === 0 ? "No changes" : edits.length === 1 ? "1 change" : `${edits.length} changes`}</h2>
         <ul class="plain">{edits.map((one) => <li key={keyOf(one.path)}><Change edit={one} was={saved[keyOf(one.path)]} onDrop={() => set(one.path, undefined)} /></li>)}</ul>
         {isOld && <p class="warning" role="status">The quota file has changed since you began; it is version {props.latest.version} now.</p>}
@@ -157,6 +161,7 @@ function Things({ path, one, editing }: { path: Path; one: string; editing: Edit
     const inProject = showValue(editing.drafts[keyOf([...path, each, "parent"])] ?? editing.saved[keyOf([...path, each, "parent"])]);
     return inProject ? ` (in ${inProject})` : given.includes(each) && !inside.includes(each) ? " (as it comes with Bulletin)" : "";
   };
+  const isSaved = (at: Path) => Object.keys(editing.saved).some((key) => key.startsWith(`${keyOf(at)}\u0001`));
   const isPlain = !isTable(kindAt(editing.schema, [...path, "x"]) ?? {});
   return (
     <>
@@ -167,7 +172,7 @@ function Things({ path, one, editing }: { path: Path; one: string; editing: Edit
           <details key={each} open={added.includes(each) || Object.keys(editing.errors).some((key) => pathOf(key)[depth] === each)}>
             <summary>{each}{about(each)}</summary>
             <Settings path={[...path, each]} editing={editing} />
-            {inside.includes(each) && (
+            {inside.includes(each) && (!editing.isLeads || !isSaved([...path, each])) && (
               <button type="button" class="quiet" onClick={() => editing.set([...path, each], null)}>Take out {each}</button>
             )}
           </details>
@@ -298,7 +303,7 @@ function History(props: { log: QuotaLog; version: string; onMade: () => void }) 
         <Table label="Versions of the quota file" columns={["When", "Who", "Why", "What"]}>
           {props.log.versions.map((one) => (
             <tr key={`${one.version}-${one.at_ms}`} class={one.is_in_force ? "mine" : ""}>
-              <td>{new Date(one.at_ms).toLocaleString()}</td>
+              <td>{showMomentAt(one.at_ms)}</td>
               <td>{one.by}</td>
               <td class="reason">{one.why}</td>
               <td class="reason">{one.changes.join("; ")}{one.is_in_force ? " (in force)" : ""}</td>

@@ -4,6 +4,8 @@ import { ask } from "./api";
 import type { UsageAsked, UsageFile } from "./api_types";
 import { Section } from "./parts";
 
+/** Without it, some spreadsheets take letters beyond ASCII for others. */
+const BYTE_ORDER_MARK = "\ufeff";
 const DAY_MS = 24 * 3_600_000;
 const BY: { by: UsageAsked["by"]; name: string }[] = [
   { by: "user", name: "user" },
@@ -36,7 +38,7 @@ export function UsageDownload() {
     }
   };
   return (
-    <Section title="Usage for a spreadsheet" note="Comma-separated values in milliseconds, as the command “bulletin usage --csv” writes them. Days are in UTC, and both count.">
+    <Section title="Usage for a spreadsheet" note="Comma-separated values, as the command “bulletin usage --csv” writes them: lengths in milliseconds, times in UTC. Both days count.">
       <form class="choices" onSubmit={download}>
         <label>
           By{" "}
@@ -65,7 +67,7 @@ function dayOf(ms: number): string {
 
 function save(text: string, name: string): void {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+  link.href = URL.createObjectURL(new Blob([BYTE_ORDER_MARK, text], { type: "text/csv;charset=utf-8" }));
   link.download = name;
   link.click();
   window.setTimeout(() => URL.revokeObjectURL(link.href), 60_000);

@@ -58,9 +58,21 @@ export function showTime(unixMs: number): string {
   return new Date(unixMs).toLocaleString([], { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 }
 
-/** Write when it is so long from now, to the minute: asked again and again, it says the same. */
+/** Write when it is so long from now, to the minute and with the zone: asked again and again, it says the same. */
 export function showMoment(inMs: number): string {
-  return showTime(Math.round((Date.now() + inMs) / MINUTE) * MINUTE);
+  return showMomentAt(Math.round((Date.now() + inMs) / MINUTE) * MINUTE);
+}
+
+/** Write a time that people agree on, who may live elsewhere: with the zone of the reader's clock. */
+export function showMomentAt(unixMs: number): string {
+  return `${showTime(unixMs)} ${showZone(new Date(unixMs))}`;
+}
+
+/** Name the zone of the reader's clock at a time: "UTC", "GMT+1". */
+export function showZone(at: string | Date): string {
+  const date = at ? new Date(at) : new Date();
+  const parts = new Intl.DateTimeFormat([], { timeZoneName: "short" }).formatToParts(Number.isNaN(date.getTime()) ? new Date() : date);
+  return parts.find((one) => one.type === "timeZoneName")?.value ?? "";
 }
 
 /** Write the name of a slot without what all makers write into it. */

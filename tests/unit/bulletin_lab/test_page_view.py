@@ -5,6 +5,7 @@ import pytest
 
 from bulletin.codes import CellOutcome
 from bulletin.ids import AgentId, CellId, KernelId, LeaseId, ProjectId, SlotId, UserName
+from bulletin.kept_time import make_kept_cell
 from bulletin.wire.messages import CellNote
 from bulletin.wire.messages.own_cells import OwnEnded, OwnProject, OwnReport, OwnRunning, OwnWaiting
 from bulletin_lab.page_view import PageView, describe
@@ -112,6 +113,11 @@ def test_what_is_held_is_told_by_what_it_does(state: str, sentence: str, is_cell
     (said,) = view(running=(msgspec.structs.replace(RUNNING, state=state),)).running
     assert (said.sentence, said.is_cell, said.title) == (sentence, is_cell, "big run" if is_cell else "")
     assert said.place == ("On 2 GPUs of n1; at most 30 min." if is_cell else "")
+
+
+def test_a_place_that_is_kept_between_cells_says_so() -> None:
+    (said,) = view(running=(msgspec.structs.replace(RUNNING, state="busy", cell=make_kept_cell()),)).running
+    assert said.sentence == "2 GPUs of n1 kept between cells, and charged as if one ran; at most 30 min in all."
 
 
 def test_a_cell_without_a_label_is_known_by_its_first_line() -> None:

@@ -6,13 +6,14 @@ import msgspec
 import pytest
 
 from bulletin.ids import LeaseId, ProjectId, SlotId, UserName
+from bulletin.kept_time import make_kept_cell
 from bulletin.picture_sight import SOMEONE
 from bulletin.wire.page_requests import PoolSlot
 from bulletin_spawner.service.me_view import view_me
 from bulletin_spawner.service.now_view import MOST_SHOWN, view_now
 from bulletin_spawner.service.project_view import view_project, view_projects
 from bulletin_spawner.service.viewer import Sight, Viewer, viewer_of
-from tests.unit.bulletin_spawner.page_reports import ADA, BOB, EVE, GUESTS, ML, REPORT, USE, VISION, waiting
+from tests.unit.bulletin_spawner.page_reports import ADA, BOB, EVE, GUESTS, ML, REPORT, USE, VISION, lease, waiting
 
 ADA_LOOKS = Viewer(user=ADA, groups=("ml",))
 LEAD = Viewer(user=UserName("liz"), groups=("ml",), leads=("ml",))
@@ -87,6 +88,17 @@ def test_what_is_held_and_does_nothing_is_said_to_be_idle_to_everybody() -> None
     assert states == ["busy", "idle", "hot", "free", "drained"]
     assert (now.counts.idle, now.counts.hot, now.counts.free, now.counts.total) == (1, 1, 1, 5)
     assert now.nodes[0].slots[1].for_ms == 90_000
+
+
+def test_a_place_that_is_kept_between_cells_is_no_cell_that_runs() -> None:
+    kept = lease("l-kept", ADA, ML, "g0", cell=make_kept_cell(), label="kept between cells")
+    report = msgspec.structs.replace(REPORT, leases=(kept, *REPORT.leases[1:]))
+    slots = (msgspec.structs.replace(REPORT.slots[0], lease=kept.lease), *REPORT.slots[1:])
+    report = msgspec.structs.replace(report, slots=slots)
+    sight = Sight(ADA_LOOKS, report)
+    assert [one.state for one in view_me(report, sight).running] == ["kept"]
+    slot = view_now(report, sight).nodes[0].slots[0]
+    assert (slot.state, slot.for_ms) == ("idle", 120_000), "reserved, and idle"
 
 
 def test_what_frees_next_are_cells_that_run_by_their_walltimes() -> None:

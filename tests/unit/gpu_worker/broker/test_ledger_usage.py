@@ -267,6 +267,7 @@ def test_the_command_sums_days_between_two(capsys: pytest.CaptureFixture[str], p
         ("ml", "gpu", str(ms(2026, 9, 15)), str(HOUR_MS), "1"),
         ("ml", "cpu", str(ms(2026, 9, 15)), "0", "1"),
     ]
+    assert (rows[0]["from_utc"], rows[0]["until_utc"]) == ("2026-09-14 00:00:00", "2026-09-15 00:00:00")
     status, out, _ = run(capsys, *words[:-1], "--json", "--since=2026-09-14", "--until=2026-09-15")
     assert [row["gpu_ms"] for row in json.loads(out)] == [2 * HOUR_MS]
 
