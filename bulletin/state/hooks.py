@@ -117,16 +117,12 @@ _TIMERS = {
 
 
 def _read_functions() -> dict[str, Any]:
-    return {name: getattr(sys.modules[_home(name)], name.rpartition(".")[2]) for name in _FUNCTIONS}
+    return {name: getattr(module, attribute) for name, (module, attribute) in _FUNCTION_PLACES.items()}
 
 
 def _write_function(name: str, hook: Any) -> None:
     if name in _FUNCTIONS:
-        setattr(sys.modules[_home(name)], name.rpartition(".")[2], hook)
-
-
-def _home(name: str) -> str:
-    return name.rpartition(".")[0]
+        setattr(*_FUNCTION_PLACES[name], hook)
 
 
 #: Each as Python has it.
@@ -136,6 +132,7 @@ _FUNCTIONS: dict[str, Any] = {
     "threading.excepthook": threading.__excepthook__,
     "warnings.showwarning": warnings._showwarning_orig,  # type: ignore[attr-defined]
 }
+_FUNCTION_PLACES = {name: (sys.modules[name.partition(".")[0]], name.partition(".")[2]) for name in _FUNCTIONS}
 
 
 def _read_built_ins() -> dict[str, Any]:

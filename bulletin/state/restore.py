@@ -12,8 +12,7 @@ from .exchange_reader import ExchangeReader, describe_problem, undisturbed
 from .handles import IN_NOTEBOOK
 from .table import Table
 
-
-#: Kinds of ambient state that put nothing into libraries. Where nothing else came, they are as the cell before left them.
+#: Kinds of ambient state that put nothing into libraries: where nothing else came, those are as they were.
 _OF_NO_LIBRARY = frozenset({"random", "numpy", "torch", "folder", "argv"})
 
 
