@@ -44,6 +44,17 @@ def out() -> Ambient:
     return found
 
 
+def news(found: Ambient, known: Ambient) -> dict[str, Any]:
+    """Say of what goes out which kinds are as the executor has `known` them, and what the others are."""
+    same = [kind for kind, value in found.items() if kind in known and known[kind] == value]
+    return {"ambient": {kind: value for kind, value in found.items() if kind not in same}, "same": same}
+
+
+def put_together(tail: Mapping[str, Any], known: Ambient) -> Ambient:
+    """Put together what `news` was said of. Raises KeyError where that is of a kind that is not `known`."""
+    return {**{kind: known[kind] for kind in tail["same"]}, **tail["ambient"]}
+
+
 def snapshot(arrived: Ambient | None = None) -> Ambient:
     """Read the state that `changed_since` compares with.
 

@@ -80,7 +80,7 @@ def _land(
         exchange = _take_in(parts, sent, reader, interrupts, meanwhile)
     except BaseException as problem:
         reading, failed = reader.reading, reader.undo()
-        drawn = {kind: found for kind, found in sent.exchange.tail["ambient"].items() if kind in _DRAWN}
+        drawn = {kind: found for kind, found in sent.around.items() if kind in _DRAWN}
         with suppress(Exception):  # a generator of another kind than it was when the cell was sent
             ambient.settle(drawn, is_overlay=False)
         if not isinstance(problem, Exception):

@@ -33,6 +33,8 @@ class Captured:
     writer: ExchangeWriter = field(repr=False)
     exchange: Exchange = field(repr=False)
     known: modules.Known = field(repr=False)
+    #: All of the ambient state, also what the executor has already.
+    around: ambient.Ambient = field(repr=False)
     #: Modules that the cell imports, as its text spells them.
     imports: tuple[str, ...] = field(repr=False)
     #: Top names of all modules that the cell, and what it reaches, imports or has values of.
@@ -49,7 +51,7 @@ class Captured:
         if not self._is_committed:
             self._is_committed = True
             self.writer.commit(self.exchange)
-            self.table.modules = self.known
+            self.table.modules, self.table.ambient = self.known, self.around
 
 
 def capture(
@@ -108,8 +110,9 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
     exchange.dropped = _dropped([*namespace.values(), *registered.values()], diff)
     exchange.dropped_regions = diff.unused_regions(exchange.dropped)
     exchange.dropped_leaves = diff.unused_leaves(exchange.dropped)
+    around = ambient.out()
     exchange.tail = {
-        "ambient": ambient.out(),
+        **ambient.news(around, table.ambient),
         "sources": ambient.sources(diff.files),
         "reached": list(diff.definitions),
         "underscores": _underscores(namespace, needs),
@@ -125,6 +128,7 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
         writer,
         exchange,
         known,
+        around,
         tuple(needs.imports),
         frozenset(home.partition(".")[0] for home in homes),
     )

@@ -9,9 +9,10 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from operator import is_
 from types import BuiltinFunctionType, FunctionType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
+
+from bulletin.cpython.raw_memory import addresses_in
 
 from .entry_owners import is_own_entry
 from .library_places import LibraryPlace
@@ -50,8 +51,8 @@ def observe() -> list[tuple[LibraryPlace, Any]]:
     """List the notebook's own that are in this process, with their places; note what else is there."""
     found: list[tuple[LibraryPlace, Any]] = []
     for name, kind in HOOK_KINDS.items():
-        dicts = kind.dicts()
-        if _is_as_seen(dicts, _foreign.get(name, ())):
+        now = _Entries.of(kind.dicts())
+        if now.are_as(_foreign.get(name)):
             continue
         hooks, others, count = kind.read(), _others[name], len(found)
         for key in others.keys() - hooks.keys():
@@ -63,16 +64,31 @@ def observe() -> list[tuple[LibraryPlace, Any]]:
                 found.append((LibraryPlace(kind.module, "", name, (key,)), hook))
             else:
                 others[key] = hook
-        _foreign[name] = [(tuple(held), tuple(held.values())) for held in dicts] if len(found) == count else ()
+        _foreign[name] = now if len(found) == count else None
     return found
 
 
-def _is_as_seen(dicts: Sequence[Mapping[Any, Any]], seen: Sequence[tuple[Sequence[Any], Sequence[Any]]]) -> bool:
-    """Tell whether these hold the very same entries as when they were seen. Some hundreds, asked three times a cell."""
-    return len(dicts) == len(seen) and all(
-        len(held) == len(keys) and all(map(is_, held, keys)) and all(map(is_, held.values(), values))
-        for held, (keys, values) in zip(dicts, seen, strict=True)
-    )
+class _Entries(NamedTuple):
+    """The entries of some dicts, hundreds that each cell asks for: all are compared at once, by their addresses."""
+
+    lengths: list[int]
+    #: Keys and values, which live as long as this does, so that an address is always of the same one.
+    parts: tuple[Any, ...]
+    addresses: bytes
+
+    @classmethod
+    def of(cls, dicts: Sequence[Mapping[Any, Any]]) -> Self:
+        """Note what these hold now."""
+        parts: list[Any] = []
+        for held in dicts:
+            parts += held
+            parts += held.values()
+        whole = tuple(parts)
+        return cls(list(map(len, dicts)), whole, addresses_in(whole).tobytes())
+
+    def are_as(self, seen: "_Entries | None") -> bool:
+        """Tell whether these are the very same keys and values."""
+        return seen is not None and self.addresses == seen.addresses and self.lengths == seen.lengths
 
 
 def set_hook(place: LibraryPlace, hook: Any) -> None:
@@ -80,7 +96,7 @@ def set_hook(place: LibraryPlace, hook: Any) -> None:
     (key,), others, now = place.key, _others[place.attribute], find_hook(place)
     if now is not None and not _is_notebooks(now):
         others[key] = now
-    _foreign[place.attribute] = ()
+    _foreign[place.attribute] = None
     HOOK_KINDS[place.attribute].write(key, others.get(key) if hook is None else hook)
 
 
@@ -117,16 +133,12 @@ _TIMERS = {
 
 
 def _read_functions() -> dict[str, Any]:
-    return {name: getattr(sys.modules[_home(name)], name.rpartition(".")[2]) for name in _FUNCTIONS}
+    return {name: getattr(module, attribute) for name, (module, attribute) in _FUNCTION_PLACES.items()}
 
 
 def _write_function(name: str, hook: Any) -> None:
     if name in _FUNCTIONS:
-        setattr(sys.modules[_home(name)], name.rpartition(".")[2], hook)
-
-
-def _home(name: str) -> str:
-    return name.rpartition(".")[0]
+        setattr(*_FUNCTION_PLACES[name], hook)
 
 
 #: Each as Python has it.
@@ -136,6 +148,7 @@ _FUNCTIONS: dict[str, Any] = {
     "threading.excepthook": threading.__excepthook__,
     "warnings.showwarning": warnings._showwarning_orig,  # type: ignore[attr-defined]
 }
+_FUNCTION_PLACES = {name: (sys.modules[name.partition(".")[0]], name.partition(".")[2]) for name in _FUNCTIONS}
 
 
 def _read_built_ins() -> dict[str, Any]:
@@ -192,8 +205,8 @@ HOOK_KINDS = {
 #: What was last there that was not the notebook's, by kind and key.
 _others: dict[str, dict[Any, Any]] = {name: {} for name in HOOK_KINDS}
 _others["functions for errors"].update(_FUNCTIONS)
-#: By kind, what its dicts held when none of it was the notebook's: their keys and values.
-_foreign: dict[str, Sequence[tuple[Sequence[Any], Sequence[Any]]]] = {}
+#: By kind, what its dicts held when none of it was the notebook's.
+_foreign: dict[str, _Entries | None] = {}
 #: The modules that have hooks: whatever a cell does may come to them.
 HOMES = frozenset(kind.module for kind in HOOK_KINDS.values())
 

@@ -12,6 +12,9 @@ from .exchange_reader import ExchangeReader, describe_problem, undisturbed
 from .handles import IN_NOTEBOOK
 from .table import Table
 
+#: Kinds of ambient state that put nothing into libraries: where nothing else came, those are as they were.
+_OF_NO_LIBRARY = frozenset({"random", "numpy", "torch", "folder", "argv"})
+
 
 def restore(
     parts: Sequence[Buffer], namespace: dict[str, Any], table: Table, *, keep: Collection[str] = frozenset()
@@ -47,9 +50,10 @@ def restore(
             registrations.forget()
         elif exchange.base != table.version:
             raise Damaged(f"it builds upon state {exchange.base} of this executor, which is at {table.version}")
+        around = ambient.put_together(exchange.tail, table.ambient)
         for name in names.users(namespace, kept):
             del namespace[name]
-        ambient.prepare(exchange.tail["ambient"], is_overlay=True)
+        ambient.prepare(around, is_overlay=True)
         with undisturbed():
             reader.read(exchange)
         reader.commit()
@@ -60,14 +64,14 @@ def restore(
             del namespace[name]
         kind = f"value that cannot be loaded there ({describe_problem(problem)})"
         raise CannotSend(reader.at, reader.at, kind) from problem
-    ambient.settle(exchange.tail["ambient"], is_overlay=True)
+    ambient.settle(around, is_overlay=True)
     ambient.learn_sources(exchange.tail["sources"])
     came = {name: namespace[name] for name in reader.bound if names.is_users(name)}
     reader.update_table()
-    registrations.observe(namespace)  # what it finds after the cell is what the cell has put there
-    baseline = Baseline(
-        table, came, kept, reader.transaction.alive, ambient.snapshot(exchange.tail["ambient"]), modules.snapshot()
-    )
+    table.ambient = around
+    if exchange.base == 0 or exchange.streams or not exchange.tail["ambient"].keys() <= _OF_NO_LIBRARY:
+        registrations.observe(namespace)  # what it finds after the cell is what the cell has put there
+    baseline = Baseline(table, came, kept, reader.transaction.alive, ambient.snapshot(around), modules.snapshot())
     baseline.underscores = exchange.tail["underscores"]
     baseline.unsent = exchange.tail["unsent"]
     namespace.update(dict.fromkeys(baseline.unsent, UNSENT))

@@ -75,6 +75,8 @@ class Table:
     left: dict[int, list[int]] = field(default_factory=dict)
     #: What the executor has of the notebook's own modules. The notebook's half only.
     modules: Known = field(default_factory=Known)
+    #: The ambient state of the notebook that went with the cell before, by kind: what is as it was is not sent again.
+    ambient: dict[str, Any] = field(default_factory=dict)
     #: How many units hold an object.
     _held: Counter[int] = field(default_factory=Counter)
 
@@ -189,6 +191,7 @@ class Table:
         """Forget everything: the other side is gone, or the two have lost each other."""
         self.version = self.next_oid = self.next_rid = self.next_lid = 0
         self.modules = Known()
+        self.ambient = {}
         for objects in (self.objects, self.oids, self.units, self.definitions, self._held):
             objects.clear()
         for memory in (self.regions, self.leaves, self.lids, self.left):

@@ -32,6 +32,7 @@ from bulletin.wire.messages import (
     ToKernel,
 )
 from bulletin_magic.connection import shared_memory
+from bulletin_magic.connection.deliveries import CellFinished
 from bulletin_magic.connection.delivery_queue import DeliveryQueue
 from bulletin_magic.connection.folder_listing import FolderLimits
 from bulletin_magic.connection.folder_server import Answer, FolderServer
@@ -99,6 +100,8 @@ class Link:
         self._session = SessionClient(hello, pool_description)
         self._inbox: queue.SimpleQueue[tuple[SessionEvent, DeliveryQueue | None]] = queue.SimpleQueue()
         self._outbox = DeliveryQueue()
+        #: How a cell ended, for the outbox.
+        self._finished: CellFinished | None = None
         self._is_closing = False
         self._pid = os.getpid()
         #: A byte in this pair ends the wait of the thread: an event is in the inbox.
@@ -188,6 +191,7 @@ class Link:
             while not (self._is_closing and self._inbox.empty()):
                 self._wait_and_handle()
         except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it, or would wait for ever
+            self._put_finished()
             self._outbox.put(error)
         finally:
             self._folders.forget()
@@ -202,6 +206,7 @@ class Link:
         self._mute_agent(is_muted=self._outbox.is_full)
         if self._is_agent_muted:
             wait_ms = _FULL_POLL_MS if wait_ms is None else min(wait_ms, _FULL_POLL_MS)
+        self._put_finished()
         ready = dict(self._poller.poll(wait_ms))
         if self._wake_receiver.fileno() in ready:
             with contextlib.suppress(BlockingIOError):
@@ -222,6 +227,12 @@ class Link:
             self._receive_from_agent(self._agent)
         if deadline_ms is not None and deadline_ms <= _now_ms():
             self._handle(Tick())
+
+    def _put_finished(self) -> None:
+        """Say how a cell ended, just before this thread waits: whom that wakes needs Python's lock at once."""
+        if self._finished is not None:
+            finished, self._finished = self._finished, None
+            self._outbox.put(finished)
 
     def _mute_agent(self, *, is_muted: bool) -> None:
         """Listen to the agent or, while too many of its outputs wait to be shown, not."""
@@ -295,6 +306,8 @@ class Link:
                 self._drop_agent()
             case ShowLateOutput():
                 self._show_late_output(action)
+            case Deliver(delivery=CellFinished() as finished):
+                self._finished = finished
             case Deliver(delivery=delivery):
                 self._outbox.put(delivery)
         return None

@@ -25,6 +25,9 @@ _BROKER_SILENCE_MS = 5_000
 #: So often a link that does not stand is tried anew, and said why.
 _RETRY_S = 5.0
 _SAY_AGAIN_MS = 4_000
+#: So long the end of a cell may wait until it is told: on a small host the broker would take the processor from the
+#: notebook, which is just being told of it, too.
+_REPORT_S = 0.005
 _WRONG_PORT = (
     "What answers is the pool's broker, but at its port for notebooks. Agents come to another one (Pool.agent_port)."
 )
@@ -45,6 +48,9 @@ class BrokerLink:
         self.malformed = 0
         #: Reports of cells that are over, and when they ended; said again until the broker has recorded them.
         self._unrecorded: dict[tuple[LeaseId, CellId], tuple[wire.CellDone, int]] = {}
+        #: Those that nobody has been told yet, with what tells them.
+        self._held_back: list[wire.CellDone] = []
+        self._report: asyncio.TimerHandle | None = None
         self._is_known = False
         #: What a broker that does not know this agent yet could not be told, in order.
         self._unsaid: list[wire.Message] = []
@@ -133,23 +139,51 @@ class BrokerLink:
         self._log.warning("not accepted by the broker", broker=self._membership.broker_address, problem=problem)
 
     async def tell(self, message: wire.Message) -> None:
-        """Tell the broker something that it must hear: at once, or after it has come to know this agent."""
+        """Tell the broker something that it must hear: soon, or after it has come to know this agent."""
         if isinstance(message, wire.CellDone):
             self._unrecorded[message.lease, message.cell] = (message, now_ms() - message.ended_ago_ms)
-        if self._is_known:
+        if self._is_known and isinstance(message, wire.CellDone):
+            self._hold_back(message)
+        elif self._is_known:
             await self.send(message)
         else:
             self._unsaid.append(message)
 
     async def send(self, message: wire.Message) -> None:
-        """Send a message that may be lost: an answer, a sign of life."""
+        """Send a message that may be lost: an answer, a sign of life. What happened before it is told first."""
+        self._tell_held_back()
+        self._send(message)
+
+    def _send(self, message: wire.Message) -> None:
         with contextlib.suppress(zmq.Again):  # there is no link, and it is made anew
             self._polled.send(frames.pack(message))
+
+    def _hold_back(self, done: wire.CellDone) -> None:
+        """Tell the end of a cell with what comes next, or in a moment."""
+        self._held_back.append(done)
+        if self._report is None:
+            self._report = asyncio.get_running_loop().call_later(_REPORT_S, self._tell_held_back)
+
+    def _tell_held_back(self) -> None:
+        held_back, self._held_back = self._held_back, []
+        if self._report is not None:
+            self._report.cancel()
+            self._report = None
+        for done in held_back:
+            self._tell_done(done)
+
+    def _tell_done(self, done: wire.CellDone) -> None:
+        """Tell the end of a cell, with how long ago that is by now; nothing where the broker has recorded it."""
+        _, ended_ms = self._unrecorded.get((done.lease, done.cell), (None, None))
+        if ended_ms is not None:
+            said_ms = now_ms()
+            self._send(structs.replace(done, ended_ago_ms=said_ms - ended_ms, clock_ms=said_ms))
 
     async def _register(self) -> None:
         """Introduce this agent. What happens from now on the broker hears after it has heard what it has missed."""
         if self._is_known or not self._unsaid:
             self._is_known, self._unsaid = False, [done for done, _ in self._unrecorded.values()]
+            self._held_back.clear()
         await self.send(self._introduce(self._membership.secret))
 
     async def _say_unsaid(self) -> None:
@@ -157,16 +191,14 @@ class BrokerLink:
         while self._unsaid:
             message = self._unsaid.pop(0)
             if isinstance(message, wire.CellDone):
-                done, ended_ms = self._unrecorded.get((message.lease, message.cell), (None, 0))
-                if done is not None:
-                    said_ms = now_ms()
-                    await self.send(structs.replace(done, ended_ago_ms=said_ms - ended_ms, clock_ms=said_ms))
+                self._tell_done(message)
             else:
                 await self.send(message)
         self._is_known = True
 
     def close(self) -> None:
         """Stop listening; the socket is closed with its context."""
+        self._tell_held_back()
         self._polled.close()
 
     async def find_own_host(self) -> str:

@@ -230,6 +230,30 @@ def test_random_numbers_go_on_where_they_were(notebook: Notebook) -> None:
     assert [first, notebook.gpu("random.random()").extra["result"], random.random()] == expected
 
 
+def test_random_states_travel_where_they_have_changed_and_only_there(notebook: Notebook) -> None:
+    random.seed(12)
+    notebook.local("import random")
+    notebook.gpu("import threading\ndrawn = threading.Event()")
+    notebook.gpu("pass")
+    assert notebook.captured is not None
+    assert len(notebook.captured.parts[0]) < 2_000, "the 625 numbers of the state are there already"
+    expected = random.Random(12).random()
+    assert notebook.gpu("random.seed(13); random.random()").extra["result"] == random.Random(13).random()
+    random.seed(12)
+    assert notebook.gpu("random.random()").extra["result"] == expected
+    notebook.gpu("pass")
+    again = random.Random(12)
+    assert [again.random(), random.random()] == [expected, again.random()]
+
+
+def test_a_value_that_draws_as_it_loads_leaves_the_cells_random_numbers_alone(notebook: Notebook) -> None:
+    random.seed(14)
+    notebook.local("import random\nclass Drawing:\n  def __setstate__(self, state): self.drawn = random.random()")
+    notebook.gpu("pass")
+    notebook.local("value = Drawing(); value.kept = 1")
+    assert notebook.gpu("value.drawn, random.random()").extra["result"][1] == random.Random(14).random()
+
+
 def test_the_working_folder_is_shared_both_ways(notebook: Notebook, tmp_path: Path) -> None:
     (tmp_path / "below").mkdir()
     assert notebook.gpu("import os\nhere = os.getcwd()\nos.chdir('below')").extra.get("error") is None
