@@ -82,17 +82,21 @@ class LibraryPlaces:
         #: Types whose modules were added; and classes whose ids are in use.
         self._kinds: set[type] = set()
         self._classes: list[type] = []
+        #: Modules under a name whose parts were added when so many modules were imported.
+        self._whole: dict[str, ModuleType] = {}
+        self._imported = 0
 
     def extend(self, namespace: Mapping[str, Any]) -> None:
         """Add what this namespace has come to reach."""
+        if self._imported != len(sys.modules):
+            self._imported = len(sys.modules)
+            self._whole.clear()
         for value in list(namespace.values()):
             kind = type(value)
             if kind in self._kinds:
                 continue
             if issubclass(kind, ModuleType):
-                holder = self._add(vars(value).get("__name__"))
-                if holder is not None and holder.atoms is None:
-                    self._look_anew(holder)
+                self._add_named(vars(value).get("__name__"))
             elif issubclass(kind, FunctionType | type):
                 self._add(value.__module__)
                 holder = self.holders.get(id(value))
@@ -103,9 +107,26 @@ class LibraryPlaces:
                 self._kinds.add(kind)
                 self.used.update((cls.__module__, cls.__qualname__) for cls in kind.__mro__[:-1])
 
+    def _add_named(self, name: Any) -> None:
+        """Add a module that the notebook has under a name, and its public parts, to which that name leads."""
+        holder = self._add(name)
+        if holder is None or self._whole.get(name) is sys.modules[name]:
+            return
+        self._whole[name] = sys.modules[name]
+        parts = [
+            f"{name}.{part}"
+            for part, value in list(vars(sys.modules[name]).items())
+            if part[:1] != "_" and type(value) is ModuleType and value is sys.modules.get(f"{name}.{part}")
+        ]
+        for found in [holder, *map(self._add, parts)]:
+            if found is not None and found.atoms is None:
+                self._look_anew(found)
+
     def _look_anew(self, holder: LibraryDict) -> None:
-        """Have all entries of a dict looked at, and its plain values compared from then on."""
-        holder.atoms, holder.length = {}, -1
+        """Have all entries of a dict looked at, of a module's dicts too, and its plain values compared from then on."""
+        inside = self.of_module[holder.module] if holder.kind is ModuleType else ()
+        for found in [holder, *(one for one in inside if one.is_shared and not one.owner and one.atoms is None)]:
+            found.atoms, found.length = {}, -1
         self.revision += 1
 
     def _add(self, name: Any) -> LibraryDict | None:

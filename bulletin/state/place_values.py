@@ -57,6 +57,8 @@ def put(place: LibraryPlace, value: Any, transaction: LoadTransaction) -> None:
     change = changer(place)
     transaction.undoable(change, before)
     change(value)
+    if type(value) in (list, set) and type(before) is type(value):  # the library may hold it elsewhere, too
+        transaction.replaced.append((before, value))
 
 
 def changer(place: LibraryPlace) -> Callable[[Any], None]:

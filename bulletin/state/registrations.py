@@ -36,6 +36,22 @@ def _is_options(value: Any) -> bool:
     return type(value) is dict and len(value) <= MAX_PARTS and is_plain(list(value.items()))
 
 
+def _is_listed(value: Any) -> bool:
+    return type(value) in (list, set) and len(value) <= MAX_PARTS and is_plain(value)
+
+
+def _is_other(holder: LibraryDict, name: str, before: Any, now: Any) -> bool:
+    """Tell whether a plain value is another one: an option may be one of several types, a variable has its own.
+
+    People turn off what has a public name by None, and set a number where there was none; a library that notes what it
+    has found (a device, a path) has None before.
+    """
+    if type(now) is type(before):
+        return bool(now != before)
+    is_number = {type(before), type(now)} <= {int, float, bool, type(None)}
+    return bool(holder.attribute) or (name[:1] != "_" and (now is None or is_number))
+
+
 def _is_said_of_it(holder: LibraryDict, value: Any) -> bool:
     """Tell whether an entry says something of its key: it is plain, or a function that the library has made for it."""
     return is_plain(value) or (type(value) is FunctionType and not is_kept_for_speed(holder.attribute))
@@ -116,7 +132,7 @@ class Registrations:
         """Forget what there is, and take out what is of the notebook's own: another one begins."""
         for place, value in ((place, value) for found in self._found.values() for place, value in found.items()):
             is_of_instance = not isinstance(owner_of(place), type | ModuleType)
-            is_kept = is_of_instance or is_atom(value) or type(value) is ContextVar
+            is_kept = is_of_instance or is_atom(value) or type(value) in (list, set, dict, ContextVar)
             if (hooks.is_hook(place) or not is_kept) and find(place) is value:
                 changer(place)(ABSENT)
         for part in (self._found, self._settled, self._refused, self._later, self._variables):
@@ -183,6 +199,10 @@ class Registrations:
                 holder.atoms[key] = value
                 if not is_first and key[:1] != "_":
                     self._note(holder.place_of(key), value)
+            elif holder.kind is ModuleType and holder.atoms is not None and key[:1] != "_" and _is_listed(value):
+                holder.groups[key] = repr(value)
+                if not is_first:
+                    self._note(holder.place_of(key), value)
             elif not is_first:
                 self._places.add(holder.module, holder.owner, key, value, holder.module.partition(".")[0])
         if holder.attribute:
@@ -230,14 +250,11 @@ class Registrations:
             # What has a private name says how far a library has come; only its modules' variables, but for flags, and
             # options that were set anew, are what somebody has asked for.
             is_meant = name[:1] != "_" or type(now) is dict or (type(now) is not bool and not holder.is_public)
-            # An option may be one of several types, as None until somebody sets it; a variable has its own.
-            is_other = now != before if type(now) is type(before) else bool(holder.attribute)
-            if is_other and is_meant and (is_atom(now) or _is_options(now)):
+            if is_meant and (is_atom(now) or _is_options(now)) and _is_other(holder, name, before, now):
                 self._note(holder.place_of(name), now)
-
         for name, before_text in list(holder.groups.items()):
             group = held.get(name)
-            if _is_options(group) and (text := repr(group)) != before_text:
+            if (_is_options(group) or _is_listed(group)) and (text := repr(group)) != before_text:
                 holder.groups[name] = text
                 self._note(holder.place_of(name), group)
 
@@ -267,6 +284,7 @@ class Registrations:
                 continue
             is_of_instance = not isinstance(owner_of(place), type | ModuleType)
             is_meant = is_of_instance or (place.key and not hooks.is_hook(place)) or is_own(now) or is_atom(now)
+            is_meant = is_meant or (not place.owner and (_is_listed(now) or _is_options(now)))
             if now is not ABSENT and is_meant:
                 self._note(place, now)
 
