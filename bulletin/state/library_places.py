@@ -50,14 +50,16 @@ class LibraryDict:
     length: int = -1
     #: Plain values of a module that the notebook has under a name, or of an instance for everybody, as they were last.
     atoms: dict[str, Any] | None = field(default=None, repr=False)
-    #: Dicts of plain values among its entries, as texts that say what was in them last.
-    groups: dict[str, str] = field(default_factory=dict, repr=False)
+    #: Dicts and lists of plain values among its entries, each with what was in it last.
+    groups: dict[str, bytes] = field(default_factory=dict, repr=False)
     #: Public names lead to it, in an instance that a module has for everybody: what a cell adds there is meant to be.
     is_public: bool = False
     #: All its attributes go: something of the notebook's is among them.
     is_whole: bool = False
     #: It belongs to whoever uses the library: public names lead to it, in a module or a class.
     is_shared: bool = False
+    #: It is a module whose variables alone were looked at.
+    is_part: bool = False
     #: Keys that were there when it was looked at.
     seen: set[Any] = field(default_factory=set, repr=False)
 
@@ -84,6 +86,8 @@ class LibraryPlaces:
         self._classes: list[type] = []
         #: Modules under a name whose parts were added when so many modules were imported.
         self._whole: dict[str, ModuleType] = {}
+        #: Dicts of such parts whose plain values are to be noted.
+        self.parts: list[LibraryDict] = []
         self._imported = 0
 
     def extend(self, namespace: Mapping[str, Any]) -> None:
@@ -113,14 +117,20 @@ class LibraryPlaces:
         if holder is None or self._whole.get(name) is sys.modules[name]:
             return
         self._whole[name] = sys.modules[name]
-        parts = [
-            f"{name}.{part}"
-            for part, value in list(vars(sys.modules[name]).items())
-            if part[:1] != "_" and type(value) is ModuleType and value is sys.modules.get(f"{name}.{part}")
-        ]
-        for found in [holder, *map(self._add, parts)]:
-            if found is not None and found.atoms is None:
-                self._look_anew(found)
+        if holder.atoms is None:
+            self._look_anew(holder)
+        for part, value in list(holder.held.items()):
+            if part[:1] != "_" and type(value) is ModuleType and value is sys.modules.get(f"{name}.{part}"):
+                self._add_part(f"{name}.{part}", vars(value))
+
+    def _add_part(self, name: str, held: Mapping[str, Any]) -> None:
+        """Add the variables of a part, and its public dicts: what it defines is looked at where a name leads to it."""
+        dicts = [(key, value) for key, value in list(held.items()) if type(value) is dict and _is_shared(name, key)]
+        noted = [self._note(name, "", key, value, id(value), dict) for key, value in dicts]
+        for holder in noted:
+            holder.is_shared = True
+        found = [self._note(name, "", "", held, id(held), ModuleType), *noted]
+        self.parts += [holder for holder in found if holder.atoms is None]
 
     def _look_anew(self, holder: LibraryDict) -> None:
         """Have all entries of a dict looked at, of a module's dicts too, and its plain values compared from then on."""
@@ -150,7 +160,11 @@ class LibraryPlaces:
         for attribute, value in list(vars(module).items()):
             if attribute[:2] != "__":
                 self.add(name, "", attribute, value, top)
-        return self._note(name, "", "", vars(module), id(vars(module)), ModuleType)
+        holder = self._note(name, "", "", vars(module), id(vars(module)), ModuleType)
+        if holder.is_part:
+            holder.is_part, holder.length = False, -1
+            self.revision += 1
+        return holder
 
     def add(self, module: str, owner: str, attribute: str, value: Any, top: str) -> None:
         """Add the dicts of what a module, a class or an instance of a library holds as an attribute."""

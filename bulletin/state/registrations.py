@@ -5,11 +5,13 @@ that are the notebook's own are one value, which travels with each cell; each si
 """
 
 import contextlib
+import marshal
 import sys
 import threading
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar, copy_context
 from itertools import islice
+from operator import is_
 from types import FunctionType, ModuleType
 from typing import Any, TypeAlias
 
@@ -40,6 +42,14 @@ def _is_listed(value: Any) -> bool:
     return type(value) in (list, set) and len(value) <= MAX_PARTS and is_plain(value)
 
 
+def _content_of(value: Any) -> bytes:
+    """Write what is in a container of plain values, to be compared in this process; no code of theirs runs."""
+    try:
+        return marshal.dumps(value, 2)  # version 2 writes what a value is, not how often it is referred to
+    except ValueError:  # records of a library are among them
+        return repr(value).encode() if is_plain(value) else b""
+
+
 def _is_other(holder: LibraryDict, name: str, before: Any, now: Any) -> bool:
     """Tell whether a plain value is another one: an option may be one of several types, a variable has its own.
 
@@ -62,7 +72,7 @@ def _keep_option(holder: LibraryDict, key: str, value: Any) -> None:
     if holder.atoms is not None and is_atom(value):
         holder.atoms[key] = value
     elif _is_options(value):
-        holder.groups[key] = repr(value)
+        holder.groups[key] = _content_of(value)
 
 
 class Registrations:
@@ -147,6 +157,8 @@ class Registrations:
     def _look_at_all(self) -> None:
         """Look at each dict that has got other entries, and note how many all have now."""
         holders, count = self._places.holders, 0
+        while self._places.parts:
+            self._note_variables(self._places.parts.pop())
         while count < len(holders):  # to look at one may add others
             for holder in list(islice(holders.values(), count, None)):
                 count += 1
@@ -200,7 +212,7 @@ class Registrations:
                 if not is_first and key[:1] != "_":
                     self._note(holder.place_of(key), value)
             elif holder.kind is ModuleType and holder.atoms is not None and key[:1] != "_" and _is_listed(value):
-                holder.groups[key] = repr(value)
+                holder.groups[key] = _content_of(value)
                 if not is_first:
                     self._note(holder.place_of(key), value)
             elif not is_first:
@@ -240,23 +252,40 @@ class Registrations:
                 for name in [name for name, value in holder.held.items() if value is chosen]:
                     self._note(holder.place_of(name), chosen)
 
+    def _note_variables(self, holder: LibraryDict) -> None:
+        """Note the plain values of a part of a library, to be compared; nobody looks at what else it has."""
+        holder.atoms = {}
+        for name, value in list(holder.held.items()):
+            if not isinstance(name, str) or name[:1] == "_":
+                continue
+            if holder.attribute:
+                if len(holder.held) <= _MAX_OPTIONS:
+                    _keep_option(holder, name, value)
+            elif is_atom(value):
+                holder.atoms[name] = value
+            elif _is_listed(value):
+                holder.groups[name] = _content_of(value)
+        if holder.length < 0:
+            holder.is_part, holder.length, holder.seen = not holder.attribute, len(holder.held), set(holder.held)
+
     def _compare_atoms(self, holder: LibraryDict, atoms: dict[str, Any]) -> None:
         """Note which plain values of a module, or of what was configured, are others than before."""
         held = holder.held
-        changed = [name for name, before in atoms.items() if held.get(name, ABSENT) is not before]
-        for name in changed:
-            before, atoms[name] = atoms[name], held.get(name, ABSENT)
-            now = atoms[name]
-            # What has a private name says how far a library has come; only its modules' variables, but for flags, and
-            # options that were set anew, are what somebody has asked for.
-            is_meant = name[:1] != "_" or type(now) is dict or (type(now) is not bool and not holder.is_public)
-            if is_meant and (is_atom(now) or _is_options(now)) and _is_other(holder, name, before, now):
-                self._note(holder.place_of(name), now)
-        for name, before_text in list(holder.groups.items()):
+        if not all(map(is_, map(held.get, atoms), atoms.values())):
+            for name in [name for name, before in atoms.items() if held.get(name, ABSENT) is not before]:
+                before, atoms[name] = atoms[name], held.get(name, ABSENT)
+                now = atoms[name]
+                # What has a private name says how far a library has come; only its modules' variables, but for flags,
+                # and options that were set anew, are what somebody has asked for.
+                is_meant = name[:1] != "_" or type(now) is dict or (type(now) is not bool and not holder.is_public)
+                if is_meant and (is_atom(now) or _is_options(now)) and _is_other(holder, name, before, now):
+                    self._note(holder.place_of(name), now)
+        for name, before_content in list(holder.groups.items()):
             group = held.get(name)
-            if (_is_options(group) or _is_listed(group)) and (text := repr(group)) != before_text:
-                holder.groups[name] = text
-                self._note(holder.place_of(name), group)
+            if type(group) in (dict, list, set) and (content := _content_of(group)) != before_content:
+                holder.groups[name] = content
+                if _is_options(group) or _is_listed(group):
+                    self._note(holder.place_of(name), group)
 
     def _note(self, place: LibraryPlace, value: Any) -> None:
         library = place.module.partition(".")[0]
