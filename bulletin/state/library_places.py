@@ -7,6 +7,7 @@ took something from, of the classes that these export, with their bases, and of 
 import re
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
@@ -15,6 +16,9 @@ from typing import Any, NamedTuple
 from .inplace import attributes_of
 from .modules.sources import location_of, spec_in
 from .reducers.functions import is_importable
+
+#: What a library keeps entries in that it, or people, find by a key.
+DICTS = (dict, defaultdict)
 
 
 class LibraryPlace(NamedTuple):
@@ -125,7 +129,7 @@ class LibraryPlaces:
 
     def _add_part(self, name: str, held: Mapping[str, Any]) -> None:
         """Add the variables of a part, and its public dicts: what it defines is looked at where a name leads to it."""
-        dicts = [(key, value) for key, value in list(held.items()) if type(value) is dict and _is_shared(name, key)]
+        dicts = [(key, value) for key, value in list(held.items()) if type(value) in DICTS and _is_shared(name, key)]
         noted = [self._note(name, "", key, value, id(value), dict) for key, value in dicts]
         for holder in noted:
             holder.is_shared = True
@@ -169,7 +173,7 @@ class LibraryPlaces:
     def add(self, module: str, owner: str, attribute: str, value: Any, top: str) -> None:
         """Add the dicts of what a module, a class or an instance of a library holds as an attribute."""
         kind = type(value)
-        if kind is dict:
+        if kind in DICTS:
             self._note(module, owner, attribute, value, id(value), dict).is_shared |= _is_shared(
                 module, owner, attribute
             )
@@ -201,7 +205,7 @@ class LibraryPlaces:
 
     def _add_dicts(self, module: str, owner: str, held: Mapping[str, Any], *, is_public: bool = False) -> None:
         for name, value in list(held.items()):
-            if type(value) is dict and name[:2] != "__":
+            if type(value) in DICTS and name[:2] != "__":
                 holder = self._note(module, owner, name, value, id(value), dict)
                 if is_public and name[:1] != "_" and not is_kept_for_speed(name):
                     holder.is_public, holder.atoms = True, {}

@@ -5,6 +5,7 @@ that are the notebook's own are one value, which travels with each cell; each si
 """
 
 import contextlib
+import itertools
 import marshal
 import sys
 import threading
@@ -18,13 +19,14 @@ from typing import Any, TypeAlias
 from . import hand_made_modules, hooks, untransferable
 from .entry_owners import MAX_PARTS, is_constant, is_own, is_own_entry, is_put_by_user, made_later
 from .handles import Handle
-from .library_places import LibraryDict, LibraryPlace, LibraryPlaces, is_kept_for_speed, owner_of
+from .inplace import is_all_attributes
+from .library_places import DICTS, LibraryDict, LibraryPlace, LibraryPlaces, is_kept_for_speed, owner_of
 from .load_transaction import LoadTransaction
 from .names import REGISTERED
 from .object_paths import Stayed
 from .place_values import ABSENT, changer, find, is_atom, put
 from .reducers import context_variables
-from .reducers.functions import MADE_LATER
+from .reducers.functions import MADE_LATER, is_importable
 from .reducers.registries import is_plain
 
 #: What a library has, by its places there.
@@ -39,7 +41,12 @@ def _is_options(value: Any) -> bool:
 
 
 def _is_listed(value: Any) -> bool:
-    return type(value) in (list, set) and len(value) <= MAX_PARTS and is_plain(value)
+    return type(value) in (list, set, tuple) and len(value) <= MAX_PARTS and is_plain(value)
+
+
+def _is_record(value: Any) -> bool:
+    """Tell whether a value is a library's, and nothing but its attributes: a theme, or a style."""
+    return is_importable(type(value)) and is_all_attributes(type(value)) and type(value).__module__ != "builtins"
 
 
 def _content_of(value: Any) -> bytes:
@@ -64,7 +71,11 @@ def _is_other(holder: LibraryDict, name: str, before: Any, now: Any) -> bool:
 
 def _is_said_of_it(holder: LibraryDict, value: Any) -> bool:
     """Tell whether an entry says something of its key: it is plain, or a function that the library has made for it."""
-    return is_plain(value) or (type(value) is FunctionType and not is_kept_for_speed(holder.attribute))
+    return (
+        is_plain(value)
+        or type(value) is itertools.count
+        or (type(value) is FunctionType and not is_kept_for_speed(holder.attribute))
+    )
 
 
 def _keep_option(holder: LibraryDict, key: str, value: Any) -> None:
@@ -142,7 +153,9 @@ class Registrations:
         """Forget what there is, and take out what is of the notebook's own: another one begins."""
         for place, value in ((place, value) for found in self._found.values() for place, value in found.items()):
             is_of_instance = not isinstance(owner_of(place), type | ModuleType)
-            is_kept = is_of_instance or is_atom(value) or type(value) in (list, set, dict, ContextVar)
+            is_kept = is_of_instance or is_atom(value) or _is_listed(value)
+            is_kept = is_kept or type(value) in (dict, ContextVar)
+            is_kept = is_kept or (not place.owner and not place.key and _is_record(value) and not is_own(value))
             if (hooks.is_hook(place) or not is_kept) and find(place) is value:
                 changer(place)(ABSENT)
         for part in (self._found, self._settled, self._refused, self._later, self._variables):
@@ -208,8 +221,10 @@ class Registrations:
                 MADE_LATER[id(value)] = value
                 self._note(holder.place_of(key), value)
             elif holder.atoms is not None and (is_atom(value) or (holder.is_public and _is_options(value))):
-                holder.atoms[key] = value
-                if not is_first and key[:1] != "_":
+                is_known = not is_first and key in holder.atoms  # then it is compared
+                if not is_known:
+                    holder.atoms[key] = value
+                if not is_first and not is_known and key[:1] != "_":
                     self._note(holder.place_of(key), value)
             elif holder.kind is ModuleType and holder.atoms is not None and key[:1] != "_" and _is_listed(value):
                 holder.groups[key] = _content_of(value)
@@ -278,11 +293,13 @@ class Registrations:
                 # What has a private name says how far a library has come; only its modules' variables, but for flags,
                 # and options that were set anew, are what somebody has asked for.
                 is_meant = name[:1] != "_" or type(now) is dict or (type(now) is not bool and not holder.is_public)
-                if is_meant and (is_atom(now) or _is_options(now)) and _is_other(holder, name, before, now):
+                is_chosen = before is None and holder.kind is ModuleType and name[:1] != "_" and _is_record(now)
+                is_value = is_atom(now) or _is_options(now)
+                if is_chosen or (is_meant and is_value and _is_other(holder, name, before, now)):
                     self._note(holder.place_of(name), now)
         for name, before_content in list(holder.groups.items()):
             group = held.get(name)
-            if type(group) in (dict, list, set) and (content := _content_of(group)) != before_content:
+            if type(group) in (dict, list, set, tuple) and (content := _content_of(group)) != before_content:
                 holder.groups[name] = content
                 if _is_options(group) or _is_listed(group):
                     self._note(holder.place_of(name), group)
@@ -292,6 +309,8 @@ class Registrations:
         found = self._found.get(library, {})
         if found.get(place, ABSENT) is value or self._refused.get(place, ABSENT) is value:
             return
+        if place.owner == "" and not place.key and _is_record(value):
+            MADE_LATER[id(value)] = value
         reasons = untransferable.reasons({place.attribute: value})
         if not reasons:
             self._found.setdefault(library, found)[place] = value
@@ -313,7 +332,7 @@ class Registrations:
                 continue
             is_of_instance = not isinstance(owner_of(place), type | ModuleType)
             is_meant = is_of_instance or (place.key and not hooks.is_hook(place)) or is_own(now) or is_atom(now)
-            is_meant = is_meant or (not place.owner and (_is_listed(now) or _is_options(now)))
+            is_meant = is_meant or (not place.owner and (_is_listed(now) or _is_options(now) or _is_record(now)))
             if now is not ABSENT and is_meant:
                 self._note(place, now)
 
@@ -323,14 +342,15 @@ _MODULES = ("sys", "", "modules")
 
 
 def _know(place: LibraryPlace, value: Any) -> None:
-    """Remember of a class that came that it is in no text of a library."""
-    if isinstance(value, type) and value.__module__ == place.module and not place.owner:
+    """Remember of a class or a record that came that it is in no text of a library."""
+    is_class = isinstance(value, type) and value.__module__ == place.module
+    if not place.owner and not place.key and (is_class or _is_record(value)):
         MADE_LATER[id(value)] = value
 
 
 def _is_here_too(place: LibraryPlace, value: Any) -> bool:
     """Tell whether the library has filled an entry on this side as well, before the two sides agreed on anything."""
-    here = find(place) if place.key and type(find(place._replace(key=()))) is dict else ABSENT
+    here = find(place) if place.key and type(find(place._replace(key=()))) in DICTS else ABSENT
     if _is_options(here) and _is_options(value):
         return bool(here == value)  # else somebody has set some of them on the other side
     return type(here) is type(value) and not is_own_entry(value) and not is_atom(value) and here is not value

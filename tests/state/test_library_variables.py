@@ -9,9 +9,29 @@ import pytest
 from .notebook import Notebook
 
 LIBRARY = """
+import functools, itertools
+from collections import defaultdict
 LIMIT, PATHS, SIZES = 5, ["a"], {"small": 1, "large": 9}
-MODEL = None
-_known = PATHS
+MODEL = theme = None
+SIZE, _known = (6, 4), PATHS
+
+class Theme:
+    def __init__(self, name): self.name = name
+
+def set_theme(chosen): globals()["theme"] = chosen
+
+class Agent:
+    _ids = defaultdict(functools.partial(itertools.count, 1))
+    def __init__(self, model): self.number = next(self._ids[model])
+
+class Failed(Exception):
+    # Makes texts of what it has for its pickle, as pandera's do.
+    def __init__(self, text, cases):
+        super().__init__(text)
+        self.cases = cases
+    def __reduce__(self): return failed_again, (self.args[0], str(self.cases))
+
+def failed_again(text, cases): return Failed(text, cases)
 
 def paths(): return list(_known)
 """
@@ -74,3 +94,26 @@ def test_parts_of_a_library_that_its_own_name_leads_to_are_looked_at_too(varied:
     assert varied.gpu(ask).extra["result"] == (4, {"http": 81}, 0)
     varied.gpu("varied_parts.adapters.PORTS['http'] = 82; varied_parts.adapters.RETRIES += 1")
     assert varied.local(ask) == (5, {"http": 82}, 0)
+
+
+def test_what_a_library_is_given_as_its_theme_is_its_theme_on_both_sides(varied: Notebook) -> None:
+    varied.gpu("varied.set_theme(varied.Theme('dark')); varied.SIZE = (3, 2)")
+    assert varied.local("varied.theme.name, varied.SIZE") == ("dark", (3, 2))
+    varied.local("varied.theme.name = 'darker'; shown = varied.theme")
+    assert varied.gpu("varied.theme.name, varied.theme is shown").extra["result"] == ("darker", True)
+    varied.local("varied.set_theme(varied.Theme('light'))")
+    assert varied.gpu("varied.theme.name, shown.name").extra["result"] == ("light", "darker")
+
+
+def test_what_a_library_counts_for_an_object_of_the_notebook_goes_on_on_the_other_side(varied: Notebook) -> None:
+    varied.local("class Model: pass\nm = Model()\nfirst = varied.Agent(m).number")
+    assert varied.gpu("varied.Agent(m).number, varied.Agent(m).number").extra["result"] == (2, 3)
+    assert varied.local("first, varied.Agent(m).number") == (1, 4)
+
+
+def test_an_error_of_a_library_that_is_pickled_as_texts_has_all_that_it_had(varied: Notebook) -> None:
+    varied.local("e = varied.Failed('no', [1]); cases = e.cases")
+    assert varied.gpu("cases.append(2); e.cases, e.args").extra["result"] == ([1, 2], ("no",))
+    assert varied.local("e.cases is cases, cases") == (True, [1, 2])
+    applied = varied.gpu("raise varied.Failed('there', {'a': 1})")
+    assert applied.extra["error"].cases == {"a": 1}
