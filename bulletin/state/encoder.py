@@ -34,7 +34,7 @@ from .reducers import Reducer
 from .reducers.classes import reduce_class
 from .reducers.containers import USUAL_STATE, reduce_user_container, says_too_little
 from .reducers.functions import reduce_function
-from .reducers.left_out import shares_parts, with_observers
+from .reducers.left_out import is_made_anew, shares_parts, with_observers
 from .reducers.unwilling import REFUSALS, reduce_unwilling
 from .silence import silence
 from .table import Unit
@@ -160,7 +160,7 @@ class Encoder(pickle.Pickler):
                 region.is_held = region.is_held or not held.isdisjoint(users)
         seal = xxhash.xxh3_128(data)
         seal.update(containers)
-        for region in self.regions:
+        for region in () if self._is_probe else self.regions:
             seal.update(region.digests())
         for leaves in self.leaves:
             seal.update(leaves.serial.to_bytes(8))
@@ -308,7 +308,7 @@ class Encoder(pickle.Pickler):
                 if found is NotImplemented and (reducer is reduce_class or reducer is reduce_function):
                     self._importable[id(value)] = value, value.__module__
         except Exception as problem:
-            if isinstance(problem, RecursionError | MemoryError):
+            if isinstance(problem, RecursionError | MemoryError | Widen):  # no fault of the value
                 raise
             return self._stay(value, problem)
         return found
@@ -365,7 +365,7 @@ def _reduce_generic(encoder: Encoder, value: Any) -> Reduced:
             return reducers.by_name(value, found)
     except REFUSALS as refusal:
         return reduce_unwilling(encoder, value, refusal)
-    if says_too_little(value, found) or shares_parts(value):
+    if says_too_little(value, found) or shares_parts(value) or is_made_anew(encoder, value):
         return reduce_user_container(encoder, value)
     return with_observers(encoder, value, found)
 

@@ -263,9 +263,12 @@ class ExchangeReader:
         """
         self.transaction.commit()
         self.transaction.replace_references(self._own_lists())
+        count = len(self.transaction.replaced)
         for library, found in self._registered.items():
             if type(found) is dict:  # and could be loaded
                 registrations.adopt(library, found, self.transaction)
+        if len(self.transaction.replaced) > count:  # seldom: lists of libraries
+            self.transaction.replace_references(self._own_lists())
         for region, memory in self._patches:
             if not region.is_there():
                 raise Damaged("the memory of an array was moved or resized while the cell ran")

@@ -7,6 +7,7 @@ took something from, of the classes that these export, with their bases, and of 
 import re
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
@@ -15,6 +16,9 @@ from typing import Any, NamedTuple
 from .inplace import attributes_of
 from .modules.sources import location_of, spec_in
 from .reducers.functions import is_importable
+
+#: What a library keeps entries in that it, or people, find by a key.
+DICTS = (dict, defaultdict)
 
 
 class LibraryPlace(NamedTuple):
@@ -50,14 +54,16 @@ class LibraryDict:
     length: int = -1
     #: Plain values of a module that the notebook has under a name, or of an instance for everybody, as they were last.
     atoms: dict[str, Any] | None = field(default=None, repr=False)
-    #: Dicts of plain values among its entries, as texts that say what was in them last.
-    groups: dict[str, str] = field(default_factory=dict, repr=False)
+    #: Dicts and lists of plain values among its entries, each with what was in it last.
+    groups: dict[str, bytes] = field(default_factory=dict, repr=False)
     #: Public names lead to it, in an instance that a module has for everybody: what a cell adds there is meant to be.
     is_public: bool = False
     #: All its attributes go: something of the notebook's is among them.
     is_whole: bool = False
     #: It belongs to whoever uses the library: public names lead to it, in a module or a class.
     is_shared: bool = False
+    #: It is a module whose variables alone were looked at.
+    is_part: bool = False
     #: Keys that were there when it was looked at.
     seen: set[Any] = field(default_factory=set, repr=False)
 
@@ -82,17 +88,23 @@ class LibraryPlaces:
         #: Types whose modules were added; and classes whose ids are in use.
         self._kinds: set[type] = set()
         self._classes: list[type] = []
+        #: Modules under a name whose parts were added when so many modules were imported.
+        self._whole: dict[str, ModuleType] = {}
+        #: Dicts of such parts whose plain values are to be noted.
+        self.parts: list[LibraryDict] = []
+        self._imported = 0
 
     def extend(self, namespace: Mapping[str, Any]) -> None:
         """Add what this namespace has come to reach."""
+        if self._imported != len(sys.modules):
+            self._imported = len(sys.modules)
+            self._whole.clear()
         for value in list(namespace.values()):
             kind = type(value)
             if kind in self._kinds:
                 continue
             if issubclass(kind, ModuleType):
-                holder = self._add(vars(value).get("__name__"))
-                if holder is not None and holder.atoms is None:
-                    self._look_anew(holder)
+                self._add_named(vars(value).get("__name__"))
             elif issubclass(kind, FunctionType | type):
                 self._add(value.__module__)
                 holder = self.holders.get(id(value))
@@ -103,9 +115,32 @@ class LibraryPlaces:
                 self._kinds.add(kind)
                 self.used.update((cls.__module__, cls.__qualname__) for cls in kind.__mro__[:-1])
 
+    def _add_named(self, name: Any) -> None:
+        """Add a module that the notebook has under a name, and its public parts, to which that name leads."""
+        holder = self._add(name)
+        if holder is None or self._whole.get(name) is sys.modules[name]:
+            return
+        self._whole[name] = sys.modules[name]
+        if holder.atoms is None:
+            self._look_anew(holder)
+        for part, value in list(holder.held.items()):
+            if part[:1] != "_" and type(value) is ModuleType and value is sys.modules.get(f"{name}.{part}"):
+                self._add_part(f"{name}.{part}", vars(value))
+
+    def _add_part(self, name: str, held: Mapping[str, Any]) -> None:
+        """Add the variables of a part, and its public dicts: what it defines is looked at where a name leads to it."""
+        dicts = [(key, value) for key, value in list(held.items()) if type(value) in DICTS and _is_shared(name, key)]
+        noted = [self._note(name, "", key, value, id(value), dict) for key, value in dicts]
+        for holder in noted:
+            holder.is_shared = True
+        found = [self._note(name, "", "", held, id(held), ModuleType), *noted]
+        self.parts += [holder for holder in found if holder.atoms is None]
+
     def _look_anew(self, holder: LibraryDict) -> None:
-        """Have all entries of a dict looked at, and its plain values compared from then on."""
-        holder.atoms, holder.length = {}, -1
+        """Have all entries of a dict looked at, of a module's dicts too, and its plain values compared from then on."""
+        inside = self.of_module[holder.module] if holder.kind is ModuleType else ()
+        for found in [holder, *(one for one in inside if one.is_shared and not one.owner and one.atoms is None)]:
+            found.atoms, found.length = {}, -1
         self.revision += 1
 
     def _add(self, name: Any) -> LibraryDict | None:
@@ -129,12 +164,16 @@ class LibraryPlaces:
         for attribute, value in list(vars(module).items()):
             if attribute[:2] != "__":
                 self.add(name, "", attribute, value, top)
-        return self._note(name, "", "", vars(module), id(vars(module)), ModuleType)
+        holder = self._note(name, "", "", vars(module), id(vars(module)), ModuleType)
+        if holder.is_part:
+            holder.is_part, holder.length = False, -1
+            self.revision += 1
+        return holder
 
     def add(self, module: str, owner: str, attribute: str, value: Any, top: str) -> None:
         """Add the dicts of what a module, a class or an instance of a library holds as an attribute."""
         kind = type(value)
-        if kind is dict:
+        if kind in DICTS:
             self._note(module, owner, attribute, value, id(value), dict).is_shared |= _is_shared(
                 module, owner, attribute
             )
@@ -166,7 +205,7 @@ class LibraryPlaces:
 
     def _add_dicts(self, module: str, owner: str, held: Mapping[str, Any], *, is_public: bool = False) -> None:
         for name, value in list(held.items()):
-            if type(value) is dict and name[:2] != "__":
+            if type(value) in DICTS and name[:2] != "__":
                 holder = self._note(module, owner, name, value, id(value), dict)
                 if is_public and name[:1] != "_" and not is_kept_for_speed(name):
                     holder.is_public, holder.atoms = True, {}

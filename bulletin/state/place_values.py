@@ -10,7 +10,7 @@ from typing import Any
 from . import hooks
 from .atoms import ATOMS
 from .inplace import attributes_of
-from .library_places import LibraryPlace, owner_of
+from .library_places import DICTS, LibraryPlace, owner_of
 from .load_transaction import LoadTransaction
 from .reducers.classes import setter
 from .reducers.named import import_module
@@ -42,7 +42,7 @@ def entries_of(found: Any) -> Any:
     """Return the entries of a dict, or what a `threading.local` has for this thread; None of anything else."""
     if issubclass(type(found), threading.local):
         return vars(found)
-    return found if type(found) is dict else None
+    return found if type(found) in DICTS else None
 
 
 def put(place: LibraryPlace, value: Any, transaction: LoadTransaction) -> None:
@@ -57,6 +57,8 @@ def put(place: LibraryPlace, value: Any, transaction: LoadTransaction) -> None:
     change = changer(place)
     transaction.undoable(change, before)
     change(value)
+    if type(value) in (list, set) and type(before) is type(value):  # the library may hold it elsewhere, too
+        transaction.replaced.append((before, value))
 
 
 def changer(place: LibraryPlace) -> Callable[[Any], None]:

@@ -5,24 +5,28 @@ that are the notebook's own are one value, which travels with each cell; each si
 """
 
 import contextlib
+import itertools
+import marshal
 import sys
 import threading
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar, copy_context
 from itertools import islice
+from operator import is_
 from types import FunctionType, ModuleType
 from typing import Any, TypeAlias
 
 from . import hand_made_modules, hooks, untransferable
 from .entry_owners import MAX_PARTS, is_constant, is_own, is_own_entry, is_put_by_user, made_later
 from .handles import Handle
-from .library_places import LibraryDict, LibraryPlace, LibraryPlaces, is_kept_for_speed, owner_of
+from .inplace import is_all_attributes
+from .library_places import DICTS, LibraryDict, LibraryPlace, LibraryPlaces, is_kept_for_speed, owner_of
 from .load_transaction import LoadTransaction
 from .names import REGISTERED
 from .object_paths import Stayed
 from .place_values import ABSENT, changer, find, is_atom, put
 from .reducers import context_variables
-from .reducers.functions import MADE_LATER
+from .reducers.functions import MADE_LATER, is_importable
 from .reducers.registries import is_plain
 
 #: What a library has, by its places there.
@@ -36,9 +40,42 @@ def _is_options(value: Any) -> bool:
     return type(value) is dict and len(value) <= MAX_PARTS and is_plain(list(value.items()))
 
 
+def _is_listed(value: Any) -> bool:
+    return type(value) in (list, set, tuple) and len(value) <= MAX_PARTS and is_plain(value)
+
+
+def _is_record(value: Any) -> bool:
+    """Tell whether a value is a library's, and nothing but its attributes: a theme, or a style."""
+    return is_importable(type(value)) and is_all_attributes(type(value)) and type(value).__module__ != "builtins"
+
+
+def _content_of(value: Any) -> bytes:
+    """Write what is in a container of plain values, to be compared in this process; no code of theirs runs."""
+    try:
+        return marshal.dumps(value, 2)  # version 2 writes what a value is, not how often it is referred to
+    except ValueError:  # records of a library are among them
+        return repr(value).encode() if is_plain(value) else b""
+
+
+def _is_other(holder: LibraryDict, name: str, before: Any, now: Any) -> bool:
+    """Tell whether a plain value is another one: an option may be one of several types, a variable has its own.
+
+    People turn off what has a public name by None, and set a number where there was none; a library that notes what it
+    has found (a device, a path) has None before.
+    """
+    if type(now) is type(before):
+        return bool(now != before)
+    is_number = {type(before), type(now)} <= {int, float, bool, type(None)}
+    return bool(holder.attribute) or (name[:1] != "_" and (now is None or is_number))
+
+
 def _is_said_of_it(holder: LibraryDict, value: Any) -> bool:
     """Tell whether an entry says something of its key: it is plain, or a function that the library has made for it."""
-    return is_plain(value) or (type(value) is FunctionType and not is_kept_for_speed(holder.attribute))
+    return (
+        is_plain(value)
+        or type(value) is itertools.count
+        or (type(value) is FunctionType and not is_kept_for_speed(holder.attribute))
+    )
 
 
 def _keep_option(holder: LibraryDict, key: str, value: Any) -> None:
@@ -46,7 +83,7 @@ def _keep_option(holder: LibraryDict, key: str, value: Any) -> None:
     if holder.atoms is not None and is_atom(value):
         holder.atoms[key] = value
     elif _is_options(value):
-        holder.groups[key] = repr(value)
+        holder.groups[key] = _content_of(value)
 
 
 class Registrations:
@@ -116,7 +153,9 @@ class Registrations:
         """Forget what there is, and take out what is of the notebook's own: another one begins."""
         for place, value in ((place, value) for found in self._found.values() for place, value in found.items()):
             is_of_instance = not isinstance(owner_of(place), type | ModuleType)
-            is_kept = is_of_instance or is_atom(value) or type(value) is ContextVar
+            is_kept = is_of_instance or is_atom(value) or _is_listed(value)
+            is_kept = is_kept or type(value) in (dict, ContextVar)
+            is_kept = is_kept or (not place.owner and not place.key and _is_record(value) and not is_own(value))
             if (hooks.is_hook(place) or not is_kept) and find(place) is value:
                 changer(place)(ABSENT)
         for part in (self._found, self._settled, self._refused, self._later, self._variables):
@@ -131,6 +170,8 @@ class Registrations:
     def _look_at_all(self) -> None:
         """Look at each dict that has got other entries, and note how many all have now."""
         holders, count = self._places.holders, 0
+        while self._places.parts:
+            self._note_variables(self._places.parts.pop())
         while count < len(holders):  # to look at one may add others
             for holder in list(islice(holders.values(), count, None)):
                 count += 1
@@ -180,8 +221,14 @@ class Registrations:
                 MADE_LATER[id(value)] = value
                 self._note(holder.place_of(key), value)
             elif holder.atoms is not None and (is_atom(value) or (holder.is_public and _is_options(value))):
-                holder.atoms[key] = value
-                if not is_first and key[:1] != "_":
+                is_known = not is_first and key in holder.atoms  # then it is compared
+                if not is_known:
+                    holder.atoms[key] = value
+                if not is_first and not is_known and key[:1] != "_":
+                    self._note(holder.place_of(key), value)
+            elif holder.kind is ModuleType and holder.atoms is not None and key[:1] != "_" and _is_listed(value):
+                holder.groups[key] = _content_of(value)
+                if not is_first:
                     self._note(holder.place_of(key), value)
             elif not is_first:
                 self._places.add(holder.module, holder.owner, key, value, holder.module.partition(".")[0])
@@ -220,32 +267,50 @@ class Registrations:
                 for name in [name for name, value in holder.held.items() if value is chosen]:
                     self._note(holder.place_of(name), chosen)
 
+    def _note_variables(self, holder: LibraryDict) -> None:
+        """Note the plain values of a part of a library, to be compared; nobody looks at what else it has."""
+        holder.atoms = {}
+        for name, value in list(holder.held.items()):
+            if not isinstance(name, str) or name[:1] == "_":
+                continue
+            if holder.attribute:
+                if len(holder.held) <= _MAX_OPTIONS:
+                    _keep_option(holder, name, value)
+            elif is_atom(value):
+                holder.atoms[name] = value
+            elif _is_listed(value):
+                holder.groups[name] = _content_of(value)
+        if holder.length < 0:
+            holder.is_part, holder.length, holder.seen = not holder.attribute, len(holder.held), set(holder.held)
+
     def _compare_atoms(self, holder: LibraryDict, atoms: dict[str, Any]) -> None:
         """Note which plain values of a module, or of what was configured, are others than before."""
         held = holder.held
-        changed = [name for name, before in atoms.items() if held.get(name, ABSENT) is not before]
-        for name in changed:
-            before, atoms[name] = atoms[name], held.get(name, ABSENT)
-            now = atoms[name]
-            # What has a private name says how far a library has come; only its modules' variables, but for flags, and
-            # options that were set anew, are what somebody has asked for.
-            is_meant = name[:1] != "_" or type(now) is dict or (type(now) is not bool and not holder.is_public)
-            # An option may be one of several types, as None until somebody sets it; a variable has its own.
-            is_other = now != before if type(now) is type(before) else bool(holder.attribute)
-            if is_other and is_meant and (is_atom(now) or _is_options(now)):
-                self._note(holder.place_of(name), now)
-
-        for name, before_text in list(holder.groups.items()):
+        if not all(map(is_, map(held.get, atoms), atoms.values())):
+            for name in [name for name, before in atoms.items() if held.get(name, ABSENT) is not before]:
+                before, atoms[name] = atoms[name], held.get(name, ABSENT)
+                now = atoms[name]
+                # What has a private name says how far a library has come; only its modules' variables, but for flags,
+                # and options that were set anew, are what somebody has asked for.
+                is_meant = name[:1] != "_" or type(now) is dict or (type(now) is not bool and not holder.is_public)
+                is_chosen = before is None and holder.kind is ModuleType and name[:1] != "_" and _is_record(now)
+                is_value = is_atom(now) or _is_options(now)
+                if is_chosen or (is_meant and is_value and _is_other(holder, name, before, now)):
+                    self._note(holder.place_of(name), now)
+        for name, before_content in list(holder.groups.items()):
             group = held.get(name)
-            if _is_options(group) and (text := repr(group)) != before_text:
-                holder.groups[name] = text
-                self._note(holder.place_of(name), group)
+            if type(group) in (dict, list, set, tuple) and (content := _content_of(group)) != before_content:
+                holder.groups[name] = content
+                if _is_options(group) or _is_listed(group):
+                    self._note(holder.place_of(name), group)
 
     def _note(self, place: LibraryPlace, value: Any) -> None:
         library = place.module.partition(".")[0]
         found = self._found.get(library, {})
         if found.get(place, ABSENT) is value or self._refused.get(place, ABSENT) is value:
             return
+        if place.owner == "" and not place.key and _is_record(value):
+            MADE_LATER[id(value)] = value
         reasons = untransferable.reasons({place.attribute: value})
         if not reasons:
             self._found.setdefault(library, found)[place] = value
@@ -267,6 +332,7 @@ class Registrations:
                 continue
             is_of_instance = not isinstance(owner_of(place), type | ModuleType)
             is_meant = is_of_instance or (place.key and not hooks.is_hook(place)) or is_own(now) or is_atom(now)
+            is_meant = is_meant or (not place.owner and (_is_listed(now) or _is_options(now) or _is_record(now)))
             if now is not ABSENT and is_meant:
                 self._note(place, now)
 
@@ -276,14 +342,15 @@ _MODULES = ("sys", "", "modules")
 
 
 def _know(place: LibraryPlace, value: Any) -> None:
-    """Remember of a class that came that it is in no text of a library."""
-    if isinstance(value, type) and value.__module__ == place.module and not place.owner:
+    """Remember of a class or a record that came that it is in no text of a library."""
+    is_class = isinstance(value, type) and value.__module__ == place.module
+    if not place.owner and not place.key and (is_class or _is_record(value)):
         MADE_LATER[id(value)] = value
 
 
 def _is_here_too(place: LibraryPlace, value: Any) -> bool:
     """Tell whether the library has filled an entry on this side as well, before the two sides agreed on anything."""
-    here = find(place) if place.key and type(find(place._replace(key=()))) is dict else ABSENT
+    here = find(place) if place.key and type(find(place._replace(key=()))) in DICTS else ABSENT
     if _is_options(here) and _is_options(value):
         return bool(here == value)  # else somebody has set some of them on the other side
     return type(here) is type(value) and not is_own_entry(value) and not is_atom(value) and here is not value

@@ -13,7 +13,7 @@ from bulletin.state.registrations import Registrations
 LIBRARY = """
 import threading
 level, name, _private = 1, 'plain', 2
-handlers, _table = {}, {}
+handlers, _table, paths, most = {}, {}, ['a'], 9
 class Frame:
     options = {}
     limit = 3
@@ -50,6 +50,10 @@ def change(chance: random.Random, library: Any, namespace: dict[str, Any]) -> No
         lambda: setattr(library.local, key, number),
         lambda: library.handlers.__setitem__(key, accessor),
         lambda: library.handlers.__setitem__(key, number),
+        lambda: library.paths.append(key),
+        lambda: setattr(library, "paths", [key]),
+        lambda: setattr(library, "most", chance.choice([None, number])),
+        lambda: setattr(library, f"new_{key}", [number]),
         lambda: library.handlers.pop(key, None),
         lambda: library._table.__setitem__(key, accessor),
         lambda: library.Frame.options.__setitem__(key, number),

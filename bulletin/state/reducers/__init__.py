@@ -13,6 +13,7 @@ from bulletin.state.load_transaction import Reduced
 from bulletin.state.missing_modules import is_missing, refuse_missing
 
 from . import (
+    array_kinds,
     arrays,
     arrow,
     classes,
@@ -67,6 +68,7 @@ is_buffer, is_dtype = arrow.is_buffer, dtypes.is_dtype
 #: Reducers of instances of Python's, which a module of a library may hold once for all.
 OF_INSTANCES = frozenset(
     {
+        array_kinds.reduce_kind,
         containers.reduce_bare,
         containers.reduce_by_base,
         containers.reduce_delegating,
@@ -111,8 +113,8 @@ def of_family(kind: type) -> Reducer | None:
         return arrays.reduce_array
     if numpy is not None and kind is numpy.memmap:
         return arrays.reduce_memmap
-    if numpy is not None and arrays.is_kind(kind):
-        return arrays.reduce_kind
+    if numpy is not None and array_kinds.is_kind(kind):
+        return array_kinds.reduce_kind
     if torch is not None and hasattr(torch, "Tensor") and issubclass(kind, torch.Tensor):
         return tensors.reduce_tensor
     if arrays.is_generator(kind):

@@ -4,9 +4,7 @@ import importlib
 import sys
 from typing import Any
 
-from bulletin.cpython.class_layout import is_python_class
 from bulletin.state.encoding import Encoding
-from bulletin.state.inplace import empty_attributes
 from bulletin.state.leaves import leaves_of
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
 from bulletin.state.memory import Region
@@ -34,13 +32,13 @@ def reduce_array(encoder: Encoding, array: Any) -> Reduced:
     if array.nbytes == 0:
         return make_array, (RECEIVER, -1, 0, *layout, flags.writeable)
     if array.base is None:
-        start = _address(array)
+        start = address_of(array)
         region = encoder.finder.find_or_add(array, start, array.nbytes)
         return make_array, (RECEIVER, *encoder.region(region, start, array), *layout, flags.writeable)
     owner = owner_of(array)
-    start = _address(array)
+    start = address_of(array)
     if type(owner) is type(array) and (owner.nbytes <= SMALL_BYTES or owner.nbytes <= OWNER_FACTOR * array.nbytes):
-        return view_array, (RECEIVER, owner, start - _address(owner), *layout, flags.writeable)
+        return view_array, (RECEIVER, owner, start - address_of(owner), *layout, flags.writeable)
     low, high = sys.modules["numpy"].lib.array_utils.byte_bounds(array)
     if isinstance(owner, bytearray) and low >= (base := _bytes_address(owner)) and high <= base + len(owner):
         return view_array, (RECEIVER, owner, start - base, *layout, flags.writeable)
@@ -56,7 +54,7 @@ def _guarded(encoder: Encoding, array: Any) -> tuple[int, int]:
     dense = array
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
         dense = array.copy(order="K")
-    region = encoder.finder.find_or_add_guarded(array, dense, _address(dense), array.nbytes)
+    region = encoder.finder.find_or_add_guarded(array, dense, address_of(dense), array.nbytes)
     return encoder.region(region, region.address, dense)
 
 
@@ -67,13 +65,14 @@ def _dense(array: Any) -> tuple[Any, Any, Any]:
     return array.dtype, array.shape, array.copy(order="K").strides
 
 
-def _address(array: Any) -> int:
+def address_of(array: Any) -> int:
+    """Return where the memory of an array begins."""
     start: int = array.__array_interface__["data"][0]
     return start
 
 
 def _bytes_address(owner: bytearray) -> int:
-    return _address(sys.modules["numpy"].frombuffer(owner, "u1")) if owner else 0
+    return address_of(sys.modules["numpy"].frombuffer(owner, "u1")) if owner else 0
 
 
 def make_array(
@@ -87,23 +86,23 @@ def make_array(
     numpy = sys.modules.get("numpy") or importlib.import_module("numpy")
     old = transaction.take_existing()
     if number < 0:
-        if type(old) is numpy.ndarray and _relaid(transaction, old, _address(old), dtype, shape, strides):
+        if type(old) is numpy.ndarray and relaid(transaction, old, address_of(old), dtype, shape, strides):
             return _marked(transaction, old, writeable)
-        return _settle(transaction, old, _marked(transaction, _empty_like(numpy, dtype, shape, strides), writeable))
+        return settle(transaction, old, _marked(transaction, _empty_like(numpy, dtype, shape, strides), writeable))
     region = transaction.regions[number]
     is_here = type(old) is numpy.ndarray and region.address
-    if is_here and _relaid(transaction, old, region.address + offset, dtype, shape, strides):
+    if is_here and relaid(transaction, old, region.address + offset, dtype, shape, strides):
         return _marked(transaction, old, writeable)
     array = None
     if not region.address and offset == 0 and region.size <= _OWN_BYTES:
         array = _empty_like(numpy, dtype, shape, strides)
         if array.nbytes == region.size and array.strides == strides:
-            region.land(array, _address(array))
+            region.land(array, address_of(array))
         else:
             array = None
     if array is None:
         array = numpy.ndarray(shape, dtype, buffer=bytes_of(numpy, region), offset=offset, strides=strides)
-    return _settle(transaction, None if region.is_guarded else old, _marked(transaction, array, writeable))
+    return settle(transaction, None if region.is_guarded else old, _marked(transaction, array, writeable))
 
 
 def view_array(
@@ -116,9 +115,9 @@ def view_array(
     """
     numpy = sys.modules["numpy"]
     old = transaction.take_existing()
-    start = (_bytes_address(owner) if isinstance(owner, bytearray) else _address(owner)) + offset
+    start = (_bytes_address(owner) if isinstance(owner, bytearray) else address_of(owner)) + offset
     is_view = type(old) is numpy.ndarray and old.base is not None
-    if is_view and _relaid(transaction, old, start, dtype, shape, strides):
+    if is_view and relaid(transaction, old, start, dtype, shape, strides):
         return _marked(transaction, old, writeable)
     carrier = owner if isinstance(owner, bytearray) else _in_order(owner)
     is_locked = writeable and not isinstance(owner, bytearray) and not owner.flags.writeable
@@ -128,7 +127,7 @@ def view_array(
     array = numpy.ndarray(shape, dtype, buffer=carrier, offset=offset, strides=strides)
     if is_locked:
         owner.flags.writeable = False
-    return _settle(transaction, old, _marked(transaction, array, writeable))
+    return settle(transaction, old, _marked(transaction, array, writeable))
 
 
 def _in_order(array: Any) -> Any:
@@ -153,14 +152,16 @@ def bytes_of(numpy: Any, region: Region) -> Any:
 
 
 def _is_laid_out(array: Any, start: int, dtype: Any, shape: Any, strides: Any) -> bool:
-    return bool(_address(array) == start and array.shape == shape and array.strides == strides and array.dtype == dtype)
+    return bool(
+        address_of(array) == start and array.shape == shape and array.strides == strides and array.dtype == dtype
+    )
 
 
-def _relaid(transaction: LoadTransaction, old: Any, start: int, dtype: Any, shape: Any, strides: Any) -> bool:
+def relaid(transaction: LoadTransaction, old: Any, start: int, dtype: Any, shape: Any, strides: Any) -> bool:
     """Give an array of the same memory this layout, as `array.shape = ...` does. False where that is not enough."""
     if _is_laid_out(old, start, dtype, shape, strides):
         return True
-    if _address(old) != start:
+    if address_of(old) != start:
         return False
     before = old.dtype, old.shape, old.strides
     transaction.undoable(_lay_out, old, *before)
@@ -193,7 +194,8 @@ def _mark(array: Any, writeable: bool) -> None:
     array.flags.writeable = writeable
 
 
-def _settle(transaction: LoadTransaction, old: Any, array: Any) -> Any:
+def settle(transaction: LoadTransaction, old: Any, array: Any) -> Any:
+    """Return an array that is to take the place of the existing one, if there is any."""
     if old is not None:
         transaction.replaced.append((old, array))
     return array
@@ -215,14 +217,14 @@ def owner_of(array: Any) -> Any:
     return array
 
 
-# --- arrays of objects, arrays in files, and kinds of arrays
+# --- arrays of objects, and arrays in files
 
 
 def _reduce_objects(encoder: Encoding, array: Any) -> Reduced:
     """Reduce an array of objects to its objects, one by one or as leaves, and a view of such an array to that array."""
     owner = owner_of(array)
     if owner is not array and type(owner) is type(array) and owner.dtype == array.dtype:
-        offset = _address(array) - _address(owner)
+        offset = address_of(array) - address_of(owner)
         return view_objects, (RECEIVER, owner, offset, array.shape, array.strides, array.flags.writeable)
     flags = array.flags
     order = "F" if flags.f_contiguous and not flags.c_contiguous else "C"
@@ -248,7 +250,7 @@ def make_objects(transaction: LoadTransaction, shape: Any, order: str) -> Any:
         if old.shape == shape:
             transaction.undoable(_put, old, list(old.ravel(order="C")), old.flags.writeable)
             return old
-    return _settle(transaction, old, numpy.empty(shape, dtype=object, order=order))
+    return settle(transaction, old, numpy.empty(shape, dtype=object, order=order))
 
 
 def _size(shape: tuple[int, ...]) -> int:
@@ -285,12 +287,12 @@ def view_objects(
     """Make a view of an array of objects, or return the existing one if it is laid out alike."""
     numpy = sys.modules["numpy"]
     old = transaction.take_existing()
-    start = _address(owner) + offset
+    start = address_of(owner) + offset
     if type(old) is numpy.ndarray and old.base is not None and _is_laid_out(old, start, owner.dtype, shape, strides):
         return _marked(transaction, old, writeable)
     flat = owner.ravel(order="K") if owner.size else owner
     array = numpy.lib.stride_tricks.as_strided(flat[offset // 8 :], shape, strides, writeable=writeable)
-    return _settle(transaction, old, array)
+    return settle(transaction, old, array)
 
 
 def reduce_memmap(_: Encoding, array: Any) -> Reduced:
@@ -317,65 +319,7 @@ def open_memmap(
     old = transaction.take_existing()
     if type(old) is numpy.memmap and str(old.filename) == filename and (old.dtype, old.shape) == (dtype, shape):
         return old
-    return _settle(transaction, old, numpy.memmap(filename, dtype, mode, offset, shape, order))
-
-
-def is_array(kind: type) -> bool:
-    """Tell whether a type is one of arrays, whoever wrote it."""
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and issubclass(kind, numpy.ndarray)
-
-
-def is_kind(kind: type) -> bool:
-    """Tell whether a type is `recarray`, `matrix` or another kind of array that was written in Python.
-
-    Those that say themselves how they travel, and masked arrays, do not count.
-    """
-    numpy = sys.modules["numpy"]
-    return (
-        issubclass(kind, numpy.ndarray)
-        and (kind in {numpy.recarray, numpy.matrix} or is_python_class(kind))
-        and kind.__module__ != "numpy.ma"
-        and (kind is numpy.recarray or _says_nothing(kind, numpy.ndarray))
-    )
-
-
-def _says_nothing(kind: type, base: type) -> bool:
-    return all(
-        getattr(kind, name, None) == getattr(base, name, None)
-        for name in ("__reduce__", "__reduce_ex__", "__setstate__", "__getstate__")
-    )
-
-
-def reduce_kind(encoder: Encoding, array: Any) -> Reduced:
-    """Reduce an array of such a kind to a plain array, the kind as which it is seen, and its attributes.
-
-    One that holds objects is left to pickle.
-    """
-    numpy = sys.modules["numpy"]
-    if array.dtype.hasobject:
-        return NotImplemented
-    plain = array.view(numpy.ndarray)
-    encoder.alive.append(plain)
-    return see_as, (RECEIVER, plain, type(array), array.dtype), (RECEIVER, dict(array.__dict__)), None, None, fill_kind
-
-
-def see_as(transaction: LoadTransaction, plain: Any, kind: Any, dtype: Any) -> Any:
-    """View the plain array as that kind, or return the existing array, where it looks at this memory already."""
-    old = transaction.take_existing()
-    array = plain.view(kind)
-    if array.dtype != dtype:
-        array.dtype = dtype
-    if type(old) is kind and _relaid(transaction, old, _address(array), array.dtype, array.shape, array.strides):
-        return old
-    return _settle(transaction, old, array)
-
-
-def fill_kind(array: Any, state: tuple[LoadTransaction, dict[str, Any]]) -> None:
-    """Replace the attributes of an array by these."""
-    transaction, attributes = state
-    empty_attributes(transaction, array)
-    array.__dict__.update(attributes)
+    return settle(transaction, old, numpy.memmap(filename, dtype, mode, offset, shape, order))
 
 
 def is_generator(kind: type) -> bool:

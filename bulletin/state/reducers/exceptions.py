@@ -8,6 +8,8 @@ from bulletin.state.encoding import Encoding
 from bulletin.state.inplace import empty_attributes
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
 
+from .functions import is_importable
+
 #: Attributes that live outside `__dict__` and `args`.
 _EXTRA = {
     ImportError: ("name", "path"),
@@ -23,10 +25,15 @@ _OWN_REDUCE = (BaseException.__reduce__, OSError.__reduce__, ImportError.__reduc
 def reduce_exception(encoder: Encoding, error: BaseException) -> Reduced:
     """Reduce an exception to its class, arguments, attributes and causes.
 
-    It is left to pickle if its class says itself how it travels.
+    If its class says itself how it travels it is left to pickle; but not where a library's says so and all that it has
+    can travel, of which its pickle makes texts.
     """
     cls = type(error)
-    if cls.__reduce__ not in _OWN_REDUCE or cls.__reduce_ex__ is not object.__reduce_ex__:
+    if cls.__reduce_ex__ is not object.__reduce_ex__:
+        return NotImplemented
+    if cls.__reduce__ not in _OWN_REDUCE and not (
+        is_importable(cls) and encoder.try_to_send(error, (error.args, error.__dict__))
+    ):
         return NotImplemented
     args = _made_of(error)
     extra = [
@@ -45,7 +52,8 @@ def _made_of(error: BaseException) -> tuple[Any, ...]:
     """Return what the built-in part of an exception must be made of; a subclass may have been made of more."""
     if isinstance(error, BaseExceptionGroup):
         return error.message, error.exceptions
-    return error.__reduce__()[1] if isinstance(error, _MADE_OF_ARGS) else ()  # type: ignore[return-value]
+    built_in = OSError if isinstance(error, OSError) else BaseException
+    return built_in.__reduce__(error)[1] if isinstance(error, _MADE_OF_ARGS) else ()  # type: ignore[return-value]
 
 
 def _slots(cls: type) -> list[str]:

@@ -21,7 +21,7 @@ _SLOTS = ("__name__", "__qualname__", "__module__", "__doc__", "__defaults__", "
 
 
 #: Classes that somebody has made in a module of a library, by their ids: the other side does not have them.
-MADE_LATER: dict[int, type] = {}
+MADE_LATER: dict[int, object] = {}
 
 
 def is_importable(definition: Any) -> bool:

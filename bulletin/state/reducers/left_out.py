@@ -12,6 +12,7 @@ from typing import Any
 from bulletin.state.atoms import ATOMS
 from bulletin.state.calling_frame import call_from
 from bulletin.state.encoding import Encoding
+from bulletin.state.filling import build
 from bulletin.state.inplace import is_all_attributes, slots_held
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
 
@@ -49,6 +50,20 @@ def shares_parts(value: Any) -> bool:
     return any(id(part) in own for other in others for part in _parts(other))
 
 
+def is_made_anew(encoder: Encoding, value: Any) -> bool:
+    """Tell whether an instance makes itself anew of its state (`self.__init__(...)`), and could keep all that it has.
+
+    So it would have copies of its parts, which others hold too, as columns of astropy's tables are held.
+    """
+    setstate = getattr(type(value), "__setstate__", None)
+    return (
+        isinstance(setstate, FunctionType)
+        and "__init__" in setstate.__code__.co_names
+        and _how(type(value))[0]
+        and encoder.try_to_send(value, _parts(value))
+    )
+
+
 def _parts(value: Any) -> list[Any]:
     return [*(instance_dict(value) or {}).values(), *(part for _, part in slots_held(value))]
 
@@ -61,6 +76,8 @@ def with_observers(encoder: Encoding, value: Any, reduced: Reduced) -> Reduced:
     if not _how(type(value))[0] or not isinstance(reduced, tuple) or len(reduced) > 5 or reduced[2:3] == ():
         return reduced
     state, attributes = reduced[2], instance_dict(value)
+    if attributes is None and type(state) is dict:
+        return _with_slots(encoder, value, reduced)
     if type(state) is not dict or not attributes:
         return reduced
     if type(formula := attributes.get("formula")) is str:
@@ -73,6 +90,18 @@ def with_observers(encoder: Encoding, value: Any, reduced: Reduced) -> Reduced:
     if not left:
         return reduced
     return (*reduced[:2], (RECEIVER, state, left), *(*reduced[3:], None, None)[:2], fill_observed)
+
+
+def _with_slots(encoder: Encoding, value: Any, reduced: Any) -> Reduced:
+    """Add the slots that an instance leaves out of its state, if all of them can travel; who asks for one needs it.
+
+    A number may be one of this process: a hash.
+    """
+    state = reduced[2]
+    left = {name: held for name, held in slots_held(value) if held is not state and type(held) not in ATOMS}
+    if not left or not encoder.try_to_send(value, left):
+        return reduced
+    return (*reduced[:2], (RECEIVER, state, left), *(*reduced[3:], None, None)[:2], fill_slots)
 
 
 def note_formula(encoder: Encoding, formula: str) -> None:
@@ -113,6 +142,15 @@ def _is_called(kind: type) -> bool:
     return issubclass(kind, _CALLED) or any(
         isinstance(vars(base).get("__call__"), FunctionType) for base in kind.__mro__
     )
+
+
+def fill_slots(value: Any, state: tuple[LoadTransaction, dict[str, Any], dict[str, Any]]) -> None:
+    """Give an instance its state by its own way, and then those slots that have nothing."""
+    transaction, own, left = state
+    build(value, own, transaction.namespace)
+    held = dict(slots_held(value))
+    for name in left.keys() - held.keys():
+        object.__setattr__(value, name, left[name])
 
 
 def fill_observed(value: Any, state: tuple[LoadTransaction, dict[str, Any], dict[str, Any]]) -> None:

@@ -12,7 +12,7 @@ from bulletin.state.encoding import Encoding
 from bulletin.state.inplace import is_all_attributes, slots_held
 from bulletin.state.load_transaction import Reduced, Unpicklable
 
-from . import arrays, proxies
+from . import array_kinds, proxies
 from .containers import instance_dict, reduce_user_container
 
 #: What classes raise that refuse. Others mean that something went wrong.
@@ -27,8 +27,8 @@ def reduce_unwilling(encoder: Encoding, value: Any, refusal: Exception) -> Reduc
     kind = type(value)
     if _is_said_by_notebook(kind):
         raise refusal
-    if arrays.is_array(kind) and not value.dtype.hasobject:
-        return arrays.reduce_kind(encoder, value)
+    if array_kinds.is_array(kind) and not value.dtype.hasobject:
+        return array_kinds.reduce_seen(encoder, value)
     reduced = proxies.reduce_view(value)
     if reduced is not None:
         return reduced
