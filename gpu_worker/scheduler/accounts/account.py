@@ -109,6 +109,8 @@ class Account(UsageTotals, kw_only=True):
     replaced: int = 0  #: of what is used: going for a request of somebody in it, so that it uses no more then
     replaced_by_users: int = 0  #: of that, what goes from its own users for its own users
     given_up: dict[str, int] = msgspec.field(default_factory=dict)  #: of that, what goes for a user's part, by class
+    #: What goes of its own users for whomever, by class of service.
+    going_by_qos: dict[str, int] = msgspec.field(default_factory=dict)
     #: What goes in other projects for a share of its users, by each project that both are in; None is the pool.
     given_by: dict[ProjectId | None, int] = msgspec.field(default_factory=dict)
     charged: int = 0  #: what is used, each lease at the price that was agreed
@@ -283,6 +285,15 @@ class Account(UsageTotals, kw_only=True):
     def given_up_beside(self, qos: Mapping[str, QoS], priority: int) -> int:
         """Sum up what cells of a class of this priority use that are going for the part of another user."""
         return sum(used for name, used in self.given_up.items() if name in qos and qos[name].priority == priority)
+
+    def firm_going(self, qos: Mapping[str, QoS], priority: int) -> int:
+        """Sum up what cells of classes that never borrow use and leave to a request of a class of this priority.
+
+        They are of a lower class, and go; or of the same one, and go for the part of another user.
+        """
+        known = {name: qos[name].priority for name in self.firm if name in qos}
+        below = sum(used for name, used in self.going_by_qos.items() if known.get(name, priority) < priority)
+        return below + sum(used for name, used in self.given_up.items() if known.get(name) == priority)
 
     def used_below(self, qos: Mapping[str, QoS], priority: int, *, may_borrow: bool = False) -> int:
         """Sum up what cells of a lower class of service use that may be ended for one of this priority.

@@ -16,7 +16,13 @@ from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.accounts.branches import Branch, has_room, is_covered
 from gpu_worker.scheduler.accounts.held_amounts import commits, count_replaced
 from gpu_worker.scheduler.accounts.pool_accounts import PoolAccounts
-from gpu_worker.scheduler.accounts.quota_places import holds_too_much_elsewhere, never_there, quota_places
+from gpu_worker.scheduler.accounts.quota_places import (
+    Once,
+    holds_too_much_elsewhere,
+    lacks_in_places,
+    never_there,
+    quota_places,
+)
 from gpu_worker.scheduler.events import Slot
 from gpu_worker.scheduler.leases.leases import USING, Lease
 from gpu_worker.scheduler.leases.life import Phase
@@ -133,10 +139,32 @@ class NodePools:
         return False
 
     def quota_places(
-        self, accounts: Accounts, account: Account, shape: Shape, *, is_in_whole: bool, with_hot: bool = False
+        self,
+        accounts: Accounts,
+        account: Account,
+        shape: Shape,
+        *,
+        is_in_whole: bool,
+        once: Once = Once.NOW,
+        with_hot: bool = False,
     ) -> tuple[str, ...]:
         """List where such a request may start as far as its class never borrows."""
-        return quota_places(self.by_name, accounts, account, shape, is_in_whole=is_in_whole, with_hot=with_hot)
+        pools = self.by_name
+        return quota_places(pools, accounts, account, shape, is_in_whole=is_in_whole, once=once, with_hot=with_hot)
+
+    def may_place(self, accounts: Accounts, account: Account, shape: Shape, *, is_in_whole: bool, parts: int) -> bool:
+        """Whether such a request may start anywhere, as far as its class never borrows, once others made way."""
+        pools, once = self.by_name, Once.ENDED
+        return bool(quota_places(pools, accounts, account, shape, is_in_whole=is_in_whole, once=once, parts=parts))
+
+    def lacks_in_places(
+        self, accounts: Accounts, account: Account, shape: Shape
+    ) -> Iterator[tuple[str, Account, int, tuple[str, ...]]]:
+        """List where cells must leave before such a request starts, beside those that go, as its class never borrows.
+
+        Each is the place, a project that pays, how much, and in which places its cells would do.
+        """
+        return lacks_in_places(self.by_name, accounts, account, shape)
 
     def homes_of(self, account: Account) -> tuple[str, ...]:
         """List the pools of which a project is guaranteed something, as the settings say."""

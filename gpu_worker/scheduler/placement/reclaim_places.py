@@ -27,6 +27,7 @@ class Full(NamedTuple):
     names: frozenset[LeaseId] | None  #: of cells that count for it; None is all
     lacks: int  #: thousandths of a GPU
     but: frozenset[LeaseId] = frozenset()  #: of cells that do not count, although all do
+    place: str | None = None  #: a node pool, or `ELSEWHERE`, if it is full for who starts there alone
 
     def counts(self, lease: Lease) -> bool:
         """Whether a cell counts for it."""
@@ -104,6 +105,7 @@ def _find_place(
             continue
         if node.is_drained or not node.holds(shape) or ahead.is_closed(node):
             continue
+        full_there = full and [one for one in full if one.place in (None, state.pools.of(agent, shape))]
         if not _is_in_time(state, node, shape):
             continue
         plan.begin()
@@ -114,7 +116,7 @@ def _find_place(
         hot.sort(key=lambda lease: lease not in leaving)
         lacks, chosen, late_ms = missing(state, node, shape, claims), None, 0
         if ahead.lets_reclaim(node, shape):
-            chosen = _choose_victims(plan, node, shape, lacks, hot, able, full)
+            chosen = _choose_victims(plan, node, shape, lacks, hot, able, full_there)
             grace_ms = max((state.grace_ms(one.lease) for one in chosen or ()), default=0)
             there = ahead.first_there(node, shape, grace_ms) if chosen is not None else []
             heads = [
@@ -129,17 +131,17 @@ def _find_place(
             heads = [one for one in heads if not _has_other_slots(node, shape, one, chosen or ())]
             if heads:  # it would be over too late for them: so it takes what is beside theirs
                 lacks = missing(state, node, shape, {agent: [*claims.get(agent, ()), *heads]})
-                chosen = _choose_victims(plan, node, shape, lacks, hot, able, full)
+                chosen = _choose_victims(plan, node, shape, lacks, hot, able, full_there)
         if chosen is None:  # who takes the very place of a cell that would be there for longer is in nobody's way
             hot, lacks = [], needed(shape)
             waits_ms = max(late_ms, ahead.waits_until_ms(node, shape))
             staying = _those_that_stay(state, request, ahead, node, able, waits_ms)
-            chosen = _choose_victims(plan, node, shape, lacks, hot, staying, full)
+            chosen = _choose_victims(plan, node, shape, lacks, hot, staying, full_there)
         if chosen is None:
             continue
         for victim in chosen:
             lacks = lacks.less(node.part_of(victim.lease, shape))
-        more = choose_for_full(plan, full or (), everywhere, chosen)
+        more = choose_for_full(plan, full_there or (), everywhere, chosen)
         if more is None:
             continue
         gone = [*chosen, *more]

@@ -69,7 +69,7 @@ GUARANTEES = (
         "own-batch-is-held-for-others",
         "placement/reclaim_places.py",
         "_find_place",
-        "_choose_victims(plan, node, shape, lacks, hot, staying, full)",
+        "_choose_victims(plan, node, shape, lacks, hot, staying, full_there)",
         "None",
         "who takes the place of a cell that would stay longer is in nobody's way",
     ),

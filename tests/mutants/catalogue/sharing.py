@@ -108,8 +108,8 @@ SHARING = (
     (
         "no-share-of-a-full-guarantee",
         "placement/caps.py",
-        "make_room_in_limits",
-        "[quota] if quota.lacks > 0 else []",
+        "_full_quota",
+        "[Full(frozenset(counted), lacks)] if lacks > 0 else []",
         "[]",
         "who never borrows has their part of a guarantee that is full",
     ),
