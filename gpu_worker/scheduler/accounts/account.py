@@ -286,14 +286,16 @@ class Account(UsageTotals, kw_only=True):
         """Sum up what cells of a class of this priority use that are going for the part of another user."""
         return sum(used for name, used in self.given_up.items() if name in qos and qos[name].priority == priority)
 
-    def firm_going(self, qos: Mapping[str, QoS], priority: int) -> int:
-        """Sum up what cells of classes that never borrow use and leave to a request of a class of this priority.
+    def leaves_to(self, qos: Mapping[str, QoS], priority: int, *, firm_alone: bool = False) -> int:
+        """Sum up what cells that go leave of a guarantee to a request of a class of this priority that never borrows.
 
-        They are of a lower class, and go; or of the same one, and go for the part of another user.
+        They are of a lower class like it, or go for the part of another user of its class; `firm_alone` leaves out, of
+        the latter, classes that may borrow.
         """
         known = {name: qos[name].priority for name in self.firm if name in qos}
         below = sum(used for name, used in self.going_by_qos.items() if known.get(name, priority) < priority)
-        return below + sum(used for name, used in self.given_up.items() if known.get(name) == priority)
+        alike = (used for name, used in self.given_up.items() if known.get(name) == priority)
+        return below + (sum(alike) if firm_alone else self.given_up_beside(qos, priority))
 
     def used_below(self, qos: Mapping[str, QoS], priority: int, *, may_borrow: bool = False) -> int:
         """Sum up what cells of a lower class of service use that may be ended for one of this priority.

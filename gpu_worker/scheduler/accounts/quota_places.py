@@ -106,12 +106,12 @@ def _is_home(
     whole = max(payer.guaranteed, at_home)
     priority = accounts.qos[shape.qos].priority
     in_all = _used(accounts, payer) + (payer.committed if with_hot else 0)
-    in_all -= account.firm_going(accounts.qos, priority) if once is Once.GONE else 0
+    in_all -= account.leaves_to(accounts.qos, priority, firm_alone=True) if once is Once.GONE else 0
     if there.payer.project.id != payer.project.id or in_all + shape.cost > whole:
         return False
     hot = pools[name].hot_in_quota.get(payer.project.id, 0) if with_hot else 0
     below = there.used_below(accounts.qos, priority, may_borrow=True)
-    below += there.firm_going(accounts.qos, priority) if once is Once.GONE else 0
+    below += there.leaves_to(accounts.qos, priority) if once is Once.GONE else 0
     return lacks_of_quota(there, shape.cost + hot, below=below) <= 0
 
 
@@ -163,7 +163,8 @@ class _Books:
         below = {Once.ENDED: priority, Once.SHARED: priority + 1}.get(self._once)
         total = _used(accounts, account, below)
         if self._once is Once.GONE:
-            total -= accounts.of(self._account.project.id).firm_going(self._accounts.qos, priority)
+            own = accounts.of(self._account.project.id)
+            total -= own.leaves_to(self._accounts.qos, priority, firm_alone=True)
         return total
 
 

@@ -112,7 +112,7 @@ def _full_quota(state: State, account: Account, shape: Shape) -> list[Full] | No
     if not is_in_whole and state.pools.quota_places(accounts, account, shape, is_in_whole=False):
         return None
     side = min(quota_sides(account), key=lambda one: one.used - one.guaranteed)
-    going = account.firm_going(state.qos, priority) + NO_PARTS.beside_side(account, side)
+    going = account.leaves_to(state.qos, priority) + NO_PARTS.beside_side(account, side)
     uses = state.coverage.uses_of(account) if side.is_members else state.coverage.uses_in(side.account)
     counted = (
         name

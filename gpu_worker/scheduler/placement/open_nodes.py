@@ -75,7 +75,7 @@ def _is_in_quota(state: State, request: Request, pool: str) -> bool:
     lacks = lacks_of_quota(account, shape.cost, below=below)
     places = state.pools.quota_places(state.accounts, account, shape, is_in_whole=lacks <= 0)
     if not places:  # it starts nowhere before cells have made way for it
-        is_in_whole = lacks <= account.firm_going(state.qos, qos.priority)
+        is_in_whole = lacks <= account.leaves_to(state.qos, qos.priority)
         places = state.pools.quota_places(state.accounts, account, shape, is_in_whole=is_in_whole, once=Once.GONE)
     if not places:  # nor before others go: then it is within the whole
         places = state.pools.quota_places(state.accounts, account, shape, is_in_whole=True, once=Once.SHARED)
