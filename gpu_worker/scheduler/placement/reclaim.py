@@ -306,6 +306,9 @@ class VictimSelection:
         """
         if self._request.session in lease.took or self._priority < self._state.qos[lease.qos].priority:
             return False
+        has_passed = lease.age is not None and other.account.project.id in lease.age.passed_for
+        if has_passed and mine.priority > other.priority:  # it had waited for so long, and would begin again and again
+            return False
         name = other.name
         if name not in self._surplus_cache:
             self._surplus_cache[name] = other.has - max(0, other.guaranteed)

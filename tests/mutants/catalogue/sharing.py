@@ -106,6 +106,22 @@ SHARING = (
         "a project has its share of what others lend",
     ),
     (
+        "who-was-late-begins-again-and-again",
+        "placement/reclaim.py",
+        "VictimSelection._has_less",
+        "lease.age is not None and other.account.project.id in lease.age.passed_for",
+        "False",
+        "what starts since it is late is not taken back for the share of a project of higher priority",
+    ),
+    (
+        "whoever-was-late-stays-beside-all-others",
+        "queue/patience.py",
+        "lets_pass",
+        "accounts.now_ms >= at.late_grant_ms + patience_ms",
+        "True",
+        "of several users of one project, one stands before other projects in each patience",
+    ),
+    (
         "no-share-of-a-full-guarantee",
         "placement/caps.py",
         "_full_quota",
