@@ -137,7 +137,7 @@ def _find_place(
             waits_ms = max(late_ms, ahead.waits_until_ms(node, shape))
             staying = _those_that_stay(state, request, ahead, node, able, waits_ms)
             chosen = _choose_victims(plan, node, shape, lacks, hot, staying, full_there)
-        if chosen is None:
+        if chosen is None or _would_be_kept(state, request, ahead, node, chosen):
             continue
         for victim in chosen:
             lacks = lacks.less(node.part_of(victim.lease, shape))
@@ -240,6 +240,25 @@ def _those_that_stay(
         if is_own and (end_ms > waits_ms or most_ms + state.grace_ms(one.lease) <= end_ms):
             found.append(one)
     return found
+
+
+def _would_be_kept(state: State, request: Request, ahead: Ahead, node: Node, chosen: Sequence[Victim]) -> bool:
+    """Whether the place of these cells would be kept for a head that has waited for its patience.
+
+    It stands before the request also when they have gone, and could start sooner then than the request would be over:
+    that would not start, and they would go for nothing.
+    """
+    if not chosen or not request.entry.key.is_early:
+        return False
+    shape = request.entry.shape
+    late = ahead.late_heads(node, shape)
+    if late and state.is_covered(request):
+        late = [head for head in late if head.is_before_covered]
+    if not late:
+        return False
+    grace_ms = max(state.grace_ms(one.lease) for one in chosen)
+    end_ms = state.accounts.now_ms + grace_ms + state.settings.start_ms + shape.walltime_ms
+    return any(head.is_delayed(node, shape, [one.lease for one in chosen], end_ms) for head in late)
 
 
 def _has_other_slots(node: Node, shape: Shape, head: Shape, chosen: Sequence[Victim]) -> bool:

@@ -66,6 +66,14 @@ GUARANTEES = (
         "a higher class takes from a lower one of its project whoever else is in line",
     ),
     (
+        "a-cell-goes-for-what-is-kept-for-who-is-late",
+        "placement/reclaim_places.py",
+        "_would_be_kept",
+        "head.is_delayed(node, shape, [one.lease for one in chosen], end_ms)",
+        "False",
+        "nobody goes whose GPU is kept then for somebody who has waited for their patience",
+    ),
+    (
         "own-batch-is-held-for-others",
         "placement/reclaim_places.py",
         "_find_place",
