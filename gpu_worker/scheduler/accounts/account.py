@@ -5,7 +5,7 @@ or is about to: it counts for guarantees and fair shares. What is *held* is by e
 begin a cell at any time: it counts for limits. A CPU slot costs nothing, unless the pool has shown no GPU.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -126,6 +126,7 @@ class Account(UsageTotals, kw_only=True):
     reclaims: int = 0
     late_grant_ms: int = NEVER_MS  #: when a late request of it was last granted before its siblings'
     late: dict[RequestId, int] = msgspec.field(default_factory=dict)  #: late requests here and inside: what each costs
+    late_shapes: dict[RequestId, Shape] = msgspec.field(default_factory=dict)  #: what each of them asks for
     firm: frozenset[str] = frozenset()  #: classes of service that never borrow
     passed: QueueEntry | None = None  #: the first request that an admin put first, and that waits in this walk
     #: It among its siblings, and its own users among the projects inside it.
@@ -349,6 +350,24 @@ class Account(UsageTotals, kw_only=True):
         child = next((child for child in self.children.values() if name in child.late), None)
         is_elsewhere = (not by_users and cost <= own) if child is None else (by_users or cost <= child.guaranteed)
         return 0 if is_elsewhere else cost
+
+    def kept_there(self, entry: QueueEntry, guaranteed: int, serves: Callable[[Shape], bool]) -> int:
+        """Find what is kept from a request of what its project is guaranteed of a node pool, for one that it serves.
+
+        That is as of its whole guarantee: for the foremost of its users, or for the first that is late.
+        """
+        foremost = self._foremost
+        if entry.shape.qos in self.firm or not guaranteed or (foremost is None and not self.late):
+            return 0
+        if foremost is not None:
+            shape = foremost.shape
+            return shape.cost if foremost.id != entry.id and shape.cost <= guaranteed and serves(shape) else 0
+        user = self.users.get(entry.user)
+        if entry.key.turn or (user is not None and user.is_boosted):
+            return 0
+        late = ((name, cost) for name, cost in self.late.items() if 0 < cost <= guaranteed)
+        name, cost = next(((name, cost) for name, cost in late if serves(self.late_shapes[name])), (entry.id, 0))
+        return 0 if name == entry.id else cost
 
     @property
     def _foremost(self) -> QueueEntry | None:

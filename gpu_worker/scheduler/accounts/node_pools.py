@@ -27,7 +27,7 @@ from gpu_worker.scheduler.events import Slot
 from gpu_worker.scheduler.leases.leases import USING, Lease
 from gpu_worker.scheduler.leases.life import Phase
 from gpu_worker.scheduler.leases.resources import SlotKind, lane_of
-from gpu_worker.scheduler.leases.shapes import Shape
+from gpu_worker.scheduler.leases.shapes import QueueEntry, Shape
 from gpu_worker.scheduler.policy.projects import NodePool, Project, QoS
 
 #: How far from home a node of no pool is: behind whatever a department has.
@@ -120,15 +120,23 @@ class NodePools:
         """List the pools in which such a request could run."""
         return tuple(name for name, one in self.by_name.items() if one.serves(shape)) if self.by_name else ()
 
-    def covering(self, account: Account, shape: Shape) -> tuple[str, ...]:
-        """List the pools in which a request of a project is within what is guaranteed there."""
-        return tuple(name for name in self.serving(shape) if self.covers_shape(name, account, shape))
+    def covering(self, account: Account, shape: Shape, entry: QueueEntry | None = None) -> tuple[str, ...]:
+        """List the pools in which a request of a project is within what is guaranteed there.
 
-    def covers_shape(self, pool: str, account: Account, shape: Shape) -> bool:
+        An entry of that shape is within it beside what is kept for others of its project.
+        """
+        return tuple(name for name in self.serving(shape) if self._covers_shape(name, account, shape, entry))
+
+    def _covers_shape(self, pool: str, account: Account, shape: Shape, entry: QueueEntry | None) -> bool:
         """Whether such a request of a project is within what is guaranteed in a pool."""
         accounts = self.by_name[pool].accounts
-        there = accounts.of(account.project.id)
-        return is_covered(there, accounts.quota_cost(there, shape))
+        there, kept = accounts.of(account.project.id), 0 if entry is None else self.kept_from(pool, account, entry)
+        return is_covered(there, accounts.quota_cost(there, shape) + kept)
+
+    def kept_from(self, pool: str, account: Account, entry: QueueEntry) -> int:
+        """Find what is kept of a pool, for others of its project or of one that it is in, from a request."""
+        one = self.by_name[pool]
+        return max(at.kept_there(entry, one.accounts.of(at.project.id).guaranteed, one.serves) for at in account.path)
 
     def cover_at(self, at: Account, account: Account, shape: Shape) -> bool:
         """Whether such a request of a project is within what it, or one that it is in, is guaranteed in some pool."""
@@ -182,9 +190,9 @@ class NodePools:
             path = [at for at in path if not there.of(at.project.id).promised]
         return any(holds_too_much_elsewhere(self.by_name, accounts, at) for at in path)
 
-    def cover(self, account: Account, shape: Shape) -> bool:
-        """Whether such a request of a project is within what is guaranteed in some pool."""
-        return bool(self.by_name) and bool(self.covering(account, shape))
+    def cover(self, account: Account, shape: Shape, entry: QueueEntry | None = None) -> bool:
+        """Whether such a request of a project, or this one, is within what is guaranteed in some pool."""
+        return bool(self.by_name) and bool(self.covering(account, shape, entry))
 
     def covers(self, pool: str, account: Account, cost: int) -> bool:
         """Whether so much more of a pool is within what a project is guaranteed there."""
@@ -193,13 +201,18 @@ class NodePools:
     def _covers(self, pool: str, project: ProjectId, cost: int) -> bool:
         return is_covered(self.by_name[pool].accounts.of(project), cost)
 
-    def cover_branch(self, branch: Branch, shape: Shape) -> bool:
-        """Whether such a request of one side of the tree is within what that side is guaranteed in some pool."""
+    def cover_branch(self, branch: Branch, entry: QueueEntry) -> bool:
+        """Whether a request of one side of the tree is within what that side is guaranteed in some pool."""
         if not self.by_name:
             return False
+        shape = entry.shape
         project = branch.account.project.id
-        sides = (Branch(self.by_name[name].accounts.of(project), branch.is_members) for name in self.serving(shape))
-        return any(side.covers(shape.cost) for side in sides)
+        for name in self.serving(shape):
+            there = self.by_name[name].accounts.of(project)
+            kept = branch.account.kept_there(entry, there.guaranteed, self.by_name[name].serves)
+            if Branch(there, branch.is_members).covers(shape.cost + kept):
+                return True
+        return False
 
     def have_room(self, account: Account) -> bool:
         """Whether anything is left of what a project is guaranteed in any pool."""

@@ -156,9 +156,13 @@ def _asked(state: State, pool: str, owner: Account) -> list[Shape]:
     there = state.pools.by_name[pool]
     for account in all_inside(state.accounts.of(owner.project.id)):
         for _, name, shape in account.firsts:
-            if not there.serves(shape) or not _covers_up_to(owner, there.accounts.of(account.project.id), shape.cost):
+            if not there.serves(shape):
                 continue
-            if state.accounts.is_allowed(account, account.users[name].lines[shape][0][1]):
+            entry = account.users[name].lines[shape][0][1]
+            cost = shape.cost + state.pools.kept_from(pool, account, entry)
+            if not _covers_up_to(owner, there.accounts.of(account.project.id), cost):
+                continue
+            if state.accounts.is_allowed(account, entry):
                 found += [shape] * sum(len(account.users[one].lines[shape]) for _, one in account.heads[shape])
     return found
 

@@ -97,7 +97,7 @@ class VictimSelection:
         self._shares = self._shares_inside and not self._is_covered
         is_covered_beside = is_covered(self._account, self._cost, request.entry)
         self.displaces = not is_covered_beside and self._is_covered
-        self._pools = state.pools.covering(self._account, request.entry.shape)  #: where it is covered
+        self._pools = state.pools.covering(self._account, request.entry.shape, request.entry)  #: where it is covered
         self._taken: dict[tuple[str, bool], int] = {}
         self._taken_of_users: dict[str, int] = {}
         self._parting_cache: dict[ProjectId, _Parting] = {}

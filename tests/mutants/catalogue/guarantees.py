@@ -101,7 +101,7 @@ GUARANTEES = (
         "covered-inside-forgotten",
         "queue/next_request.py",
         "NextRequest._ranked",
-        "found.is_covered or is_covered_here or self._pools.cover_branch(branch, entry.shape)",
+        "found.is_covered or is_covered_here or self._pools.cover_branch(branch, entry)",
         "is_covered_here or self._pools.cover_branch(branch, entry.shape)",
         "who is in quota in a project comes first wherever that one is inside",
     ),

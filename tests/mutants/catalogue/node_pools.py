@@ -98,6 +98,22 @@ NODE_POOLS = (
         "elsewhere a class that never borrows has what is guaranteed beside its node pools",
     ),
     (
+        "nothing-is-kept-at-home-for-who-is-late",
+        "accounts/node_pools.py",
+        "NodePools.kept_from",
+        "max((at.kept_there(entry, one.accounts.of(at.project.id).guaranteed, one.serves) for at in account.path))",
+        "0",
+        "what a project is guaranteed of a node pool is kept for one of it that has waited for its patience",
+    ),
+    (
+        "a-home-is-kept-for-who-cannot-run-there",
+        "accounts/account.py",
+        "Account.kept_there",
+        "serves(self.late_shapes[name])",
+        "True",
+        "of a node pool nothing is kept for who could not run there",
+    ),
+    (
         "who-makes-way-at-home-does-elsewhere",
         "placement/caps.py",
         "_full_places",
