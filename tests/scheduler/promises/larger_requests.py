@@ -152,8 +152,8 @@ def _could_ever_hold(view: View, request: Waiting, machine: Machine) -> bool:
 def _starts_ms(view: View, request: Waiting, machine: Machine, gone: Sequence[Tenancy] = ()) -> int:
     """Find when a request could start on a node, if cells there take their whole walltime, or are taken back.
 
-    Those that are `gone` are not there. That may be for it, or for somebody else who could run there: then they are over
-    by their walltime first.
+    Those that are `gone` are not there. That may be for it, or for somebody else who could run there: then they are
+    over by their walltime first.
     """
     at = request.event
     others = [one for one in view.books.waiting.values() if one is request or _could_ever_hold(view, one, machine)]
