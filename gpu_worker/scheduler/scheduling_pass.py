@@ -15,6 +15,7 @@ from gpu_worker.scheduler.pass_goals import Goal
 from gpu_worker.scheduler.placement.ahead import Ahead
 from gpu_worker.scheduler.placement.order import decisions
 from gpu_worker.scheduler.placement.places import Placement, Start
+from gpu_worker.scheduler.queue.patience import lets_pass
 from gpu_worker.scheduler.state import State
 
 
@@ -106,10 +107,11 @@ class SchedulingPass:
     def _give(self, request: Request, start: Start) -> Grant:
         state, shape, slots = self._state, request.entry.shape, start.slots
         node = state.nodes[start.agent]
+        passed_for = frozenset(at.project.id for at in lets_pass(state.accounts, request))
         state.drop(request, RequestStatus.GRANTED)
         cost = state.slot_catalog.cost_on(node, shape.lane, slots)
         charged = state.slot_catalog.charge_on(node, slots)
-        lease = lease_of(request, node.agent, slots, Phase.GRANTED, self._now_ms, cost, charged)
+        lease = lease_of(request, node.agent, slots, Phase.GRANTED, self._now_ms, cost, charged, passed_for)
         state.add(lease, self._now_ms + state.settings.start_ms)
         return grant(request.id, lease)
 

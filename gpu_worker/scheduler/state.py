@@ -381,8 +381,8 @@ class State:
 
     def is_covered(self, request: Request) -> bool:
         """Whether a guarantee covers a request that costs something, of any GPUs or of those of a node pool."""
-        account, shape = self.accounts.of(request.project), request.entry.shape
-        return shape.cost > 0 and (self.accounts.is_covered(account, request.entry) or self.pools.cover(account, shape))
+        at, one = self.accounts.of(request.project), request.entry
+        return one.shape.cost > 0 and (self.accounts.is_covered(at, one) or self.pools.cover(at, one.shape, one))
 
     def grace_ms(self, lease: Lease) -> int:
         """Find how long a cell of the lease has to end when it is reclaimed."""

@@ -5,7 +5,7 @@ or is about to: it counts for guarantees and fair shares. What is *held* is by e
 begin a cell at any time: it counts for limits. A CPU slot costs nothing, unless the pool has shown no GPU.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -109,6 +109,8 @@ class Account(UsageTotals, kw_only=True):
     replaced: int = 0  #: of what is used: going for a request of somebody in it, so that it uses no more then
     replaced_by_users: int = 0  #: of that, what goes from its own users for its own users
     given_up: dict[str, int] = msgspec.field(default_factory=dict)  #: of that, what goes for a user's part, by class
+    #: What goes of its own users for whomever, by class of service.
+    going_by_qos: dict[str, int] = msgspec.field(default_factory=dict)
     #: What goes in other projects for a share of its users, by each project that both are in; None is the pool.
     given_by: dict[ProjectId | None, int] = msgspec.field(default_factory=dict)
     charged: int = 0  #: what is used, each lease at the price that was agreed
@@ -124,6 +126,7 @@ class Account(UsageTotals, kw_only=True):
     reclaims: int = 0
     late_grant_ms: int = NEVER_MS  #: when a late request of it was last granted before its siblings'
     late: dict[RequestId, int] = msgspec.field(default_factory=dict)  #: late requests here and inside: what each costs
+    late_shapes: dict[RequestId, Shape] = msgspec.field(default_factory=dict)  #: what each of them asks for
     firm: frozenset[str] = frozenset()  #: classes of service that never borrow
     passed: QueueEntry | None = None  #: the first request that an admin put first, and that waits in this walk
     #: It among its siblings, and its own users among the projects inside it.
@@ -284,6 +287,17 @@ class Account(UsageTotals, kw_only=True):
         """Sum up what cells of a class of this priority use that are going for the part of another user."""
         return sum(used for name, used in self.given_up.items() if name in qos and qos[name].priority == priority)
 
+    def leaves_to(self, qos: Mapping[str, QoS], priority: int, *, firm_alone: bool = False) -> int:
+        """Sum up what cells that go leave of a guarantee to a request of a class of this priority that never borrows.
+
+        They are of a lower class like it, or go for the part of another user of its class; `firm_alone` leaves out, of
+        the latter, classes that may borrow.
+        """
+        known = {name: qos[name].priority for name in self.firm if name in qos}
+        below = sum(used for name, used in self.going_by_qos.items() if known.get(name, priority) < priority)
+        alike = (used for name, used in self.given_up.items() if known.get(name) == priority)
+        return below + (sum(alike) if firm_alone else self.given_up_beside(qos, priority))
+
     def used_below(self, qos: Mapping[str, QoS], priority: int, *, may_borrow: bool = False) -> int:
         """Sum up what cells of a lower class of service use that may be ended for one of this priority.
 
@@ -336,6 +350,24 @@ class Account(UsageTotals, kw_only=True):
         child = next((child for child in self.children.values() if name in child.late), None)
         is_elsewhere = (not by_users and cost <= own) if child is None else (by_users or cost <= child.guaranteed)
         return 0 if is_elsewhere else cost
+
+    def kept_there(self, entry: QueueEntry, guaranteed: int, serves: Callable[[Shape], bool]) -> int:
+        """Find what is kept from a request of what its project is guaranteed of a node pool, for one that it serves.
+
+        That is as of its whole guarantee: for the foremost of its users, or for the first that is late.
+        """
+        foremost = self._foremost
+        if entry.shape.qos in self.firm or not guaranteed or (foremost is None and not self.late):
+            return 0
+        if foremost is not None:
+            shape = foremost.shape
+            return shape.cost if foremost.id != entry.id and shape.cost <= guaranteed and serves(shape) else 0
+        user = self.users.get(entry.user)
+        if entry.key.turn or (user is not None and user.is_boosted):
+            return 0
+        late = ((name, cost) for name, cost in self.late.items() if 0 < cost <= guaranteed)
+        name, cost = next(((name, cost) for name, cost in late if serves(self.late_shapes[name])), (entry.id, 0))
+        return 0 if name == entry.id else cost
 
     @property
     def _foremost(self) -> QueueEntry | None:

@@ -36,10 +36,8 @@ class Homes(Protocol):
     def cover(self, account: Account, shape: Shape) -> bool:
         """Whether such a request of a project is within what it, or one that it is in, is guaranteed in some pool."""
 
-    def quota_places(
-        self, accounts: "Accounts", account: Account, shape: Shape, *, is_in_whole: bool, with_hot: bool = False
-    ) -> tuple[str, ...]:
-        """List where such a request may start as far as its class never borrows: in which pools, and in none."""
+    def may_place(self, accounts: "Accounts", account: Account, shape: Shape, *, is_in_whole: bool, parts: int) -> bool:
+        """Whether such a request may start anywhere, as far as its class never borrows, once others made way."""
 
     def lack_elsewhere(self, accounts: "Accounts", lease: Lease) -> bool:
         """Whether a hot lease of a class that never borrows is not at home, and all such are more than may be there."""
@@ -379,7 +377,8 @@ class Accounts:
         lefts = [side.guaranteed - side.used + gives_way + parts.beside_side(account, side) for side in sides]
         is_in_whole = not lefts or max(lefts) >= shape.cost
         if lefts and self.homes is not None:
-            if not self.homes.quota_places(self, account, shape, is_in_whole=is_in_whole):
+            given_up = gives_way - below + parts.beside(account, account.payer.project.id)
+            if not self.homes.may_place(self, account, shape, is_in_whole=is_in_whole, parts=given_up):
                 return False
         elif not is_in_whole:
             return False

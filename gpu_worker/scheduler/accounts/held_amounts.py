@@ -24,9 +24,13 @@ def count_held(accounts: Accounts, leases: Mapping[LeaseId, Lease], lease: Lease
 
 def count_replaced(accounts: Accounts, lease: Lease, sign: Literal[1, -1]) -> None:
     """Note, if a lease goes for somebody, in all that both are in that they use no more then."""
-    if lease.phase is not Phase.RECLAIMING or lease.reclaimed_for is None:
+    if lease.phase is not Phase.RECLAIMING:
         return
-    own, to = accounts.of(lease.project), accounts.of(lease.reclaimed_for)
+    own = accounts.of(lease.project)
+    own.going_by_qos[lease.qos] = own.going_by_qos.get(lease.qos, 0) + sign * lease.cost
+    if lease.reclaimed_for is None:
+        return
+    to = accounts.of(lease.reclaimed_for)
     inside = {at.project.id for at in to.path}
     own.replaced_by_users += sign * lease.cost if own is to else 0
     if own is to and lease.reclaimed_by is Right.SHARE:

@@ -16,12 +16,18 @@ from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.accounts.branches import Branch, has_room, is_covered
 from gpu_worker.scheduler.accounts.held_amounts import commits, count_replaced
 from gpu_worker.scheduler.accounts.pool_accounts import PoolAccounts
-from gpu_worker.scheduler.accounts.quota_places import holds_too_much_elsewhere, never_there, quota_places
+from gpu_worker.scheduler.accounts.quota_places import (
+    Once,
+    holds_too_much_elsewhere,
+    lacks_in_places,
+    never_there,
+    quota_places,
+)
 from gpu_worker.scheduler.events import Slot
 from gpu_worker.scheduler.leases.leases import USING, Lease
 from gpu_worker.scheduler.leases.life import Phase
 from gpu_worker.scheduler.leases.resources import SlotKind, lane_of
-from gpu_worker.scheduler.leases.shapes import Shape
+from gpu_worker.scheduler.leases.shapes import QueueEntry, Shape
 from gpu_worker.scheduler.policy.projects import NodePool, Project, QoS
 
 #: How far from home a node of no pool is: behind whatever a department has.
@@ -114,15 +120,23 @@ class NodePools:
         """List the pools in which such a request could run."""
         return tuple(name for name, one in self.by_name.items() if one.serves(shape)) if self.by_name else ()
 
-    def covering(self, account: Account, shape: Shape) -> tuple[str, ...]:
-        """List the pools in which a request of a project is within what is guaranteed there."""
-        return tuple(name for name in self.serving(shape) if self.covers_shape(name, account, shape))
+    def covering(self, account: Account, shape: Shape, entry: QueueEntry | None = None) -> tuple[str, ...]:
+        """List the pools in which a request of a project is within what is guaranteed there.
 
-    def covers_shape(self, pool: str, account: Account, shape: Shape) -> bool:
+        An entry of that shape is within it beside what is kept for others of its project.
+        """
+        return tuple(name for name in self.serving(shape) if self._covers_shape(name, account, shape, entry))
+
+    def _covers_shape(self, pool: str, account: Account, shape: Shape, entry: QueueEntry | None) -> bool:
         """Whether such a request of a project is within what is guaranteed in a pool."""
         accounts = self.by_name[pool].accounts
-        there = accounts.of(account.project.id)
-        return is_covered(there, accounts.quota_cost(there, shape))
+        there, kept = accounts.of(account.project.id), 0 if entry is None else self.kept_from(pool, account, entry)
+        return is_covered(there, accounts.quota_cost(there, shape) + kept)
+
+    def kept_from(self, pool: str, account: Account, entry: QueueEntry) -> int:
+        """Find what is kept of a pool, for others of its project or of one that it is in, from a request."""
+        one = self.by_name[pool]
+        return max(at.kept_there(entry, one.accounts.of(at.project.id).guaranteed, one.serves) for at in account.path)
 
     def cover_at(self, at: Account, account: Account, shape: Shape) -> bool:
         """Whether such a request of a project is within what it, or one that it is in, is guaranteed in some pool."""
@@ -133,10 +147,32 @@ class NodePools:
         return False
 
     def quota_places(
-        self, accounts: Accounts, account: Account, shape: Shape, *, is_in_whole: bool, with_hot: bool = False
+        self,
+        accounts: Accounts,
+        account: Account,
+        shape: Shape,
+        *,
+        is_in_whole: bool,
+        once: Once = Once.NOW,
+        with_hot: bool = False,
     ) -> tuple[str, ...]:
         """List where such a request may start as far as its class never borrows."""
-        return quota_places(self.by_name, accounts, account, shape, is_in_whole=is_in_whole, with_hot=with_hot)
+        pools = self.by_name
+        return quota_places(pools, accounts, account, shape, is_in_whole=is_in_whole, once=once, with_hot=with_hot)
+
+    def may_place(self, accounts: Accounts, account: Account, shape: Shape, *, is_in_whole: bool, parts: int) -> bool:
+        """Whether such a request may start anywhere, as far as its class never borrows, once others made way."""
+        pools, once = self.by_name, Once.ENDED
+        return bool(quota_places(pools, accounts, account, shape, is_in_whole=is_in_whole, once=once, parts=parts))
+
+    def lacks_in_places(
+        self, accounts: Accounts, account: Account, shape: Shape
+    ) -> Iterator[tuple[str, Account, int, tuple[str, ...]]]:
+        """List where cells must leave before such a request starts, beside those that go, as its class never borrows.
+
+        Each is the place, a project that pays, how much, and in which places its cells would do.
+        """
+        return lacks_in_places(self.by_name, accounts, account, shape)
 
     def homes_of(self, account: Account) -> tuple[str, ...]:
         """List the pools of which a project is guaranteed something, as the settings say."""
@@ -154,9 +190,9 @@ class NodePools:
             path = [at for at in path if not there.of(at.project.id).promised]
         return any(holds_too_much_elsewhere(self.by_name, accounts, at) for at in path)
 
-    def cover(self, account: Account, shape: Shape) -> bool:
-        """Whether such a request of a project is within what is guaranteed in some pool."""
-        return bool(self.by_name) and bool(self.covering(account, shape))
+    def cover(self, account: Account, shape: Shape, entry: QueueEntry | None = None) -> bool:
+        """Whether such a request of a project, or this one, is within what is guaranteed in some pool."""
+        return bool(self.by_name) and bool(self.covering(account, shape, entry))
 
     def covers(self, pool: str, account: Account, cost: int) -> bool:
         """Whether so much more of a pool is within what a project is guaranteed there."""
@@ -165,13 +201,18 @@ class NodePools:
     def _covers(self, pool: str, project: ProjectId, cost: int) -> bool:
         return is_covered(self.by_name[pool].accounts.of(project), cost)
 
-    def cover_branch(self, branch: Branch, shape: Shape) -> bool:
-        """Whether such a request of one side of the tree is within what that side is guaranteed in some pool."""
+    def cover_branch(self, branch: Branch, entry: QueueEntry) -> bool:
+        """Whether a request of one side of the tree is within what that side is guaranteed in some pool."""
         if not self.by_name:
             return False
+        shape = entry.shape
         project = branch.account.project.id
-        sides = (Branch(self.by_name[name].accounts.of(project), branch.is_members) for name in self.serving(shape))
-        return any(side.covers(shape.cost) for side in sides)
+        for name in self.serving(shape):
+            there = self.by_name[name].accounts.of(project)
+            kept = branch.account.kept_there(entry, there.guaranteed, self.by_name[name].serves)
+            if Branch(there, branch.is_members).covers(shape.cost + kept):
+                return True
+        return False
 
     def have_room(self, account: Account) -> bool:
         """Whether anything is left of what a project is guaranteed in any pool."""

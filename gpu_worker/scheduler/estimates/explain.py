@@ -254,16 +254,19 @@ def _back_off(state: State, request: Request) -> str:
 
 
 def _quota(state: State, request: Request) -> str:
-    """How the project stands, where it is guaranteed something."""
-    account = state.accounts.of(request.project)
-    if not account.guaranteed or account.covers(request.entry.shape.cost):
+    """How the project stands, where it is guaranteed something, and for whom that is kept."""
+    account, cost = state.accounts.of(request.project), request.entry.shape.cost
+    kept = max(account.kept_of_guarantee(request.entry, by_users=one) for one in (False, bool(account.children)))
+    if not account.guaranteed or account.covers(cost + kept):
         return ""
     on_cpu = state.slot_catalog.is_on_cpu(request.lane)
     amount = _of(account.used, account.promised, on_cpu=on_cpu, word="guaranteed ")
     if account.guaranteed < account.promised:
-        kept = show_gpus(account.guaranteed, on_cpu=on_cpu)
-        amount += f", of which the pool can keep {kept} for now"
-    return f"project {account.project.id!r} uses {amount}"
+        amount += f", of which the pool can keep {show_gpus(account.guaranteed, on_cpu=on_cpu)} for now"
+    uses = f"project {account.project.id!r} uses {amount}"
+    if not account.covers(cost):
+        return uses
+    return f"{uses}, and keeps what is left for a cell of it that asks for {show_gpus(kept, on_cpu=on_cpu)}"
 
 
 def _credits(state: State, request: Request) -> str:

@@ -127,9 +127,16 @@ class Lease(msgspec.Struct):
 
 
 def lease_of(
-    request: Request, agent: AgentId, slots: tuple[SlotId, ...], phase: Phase, since_ms: int, cost: int, charged: int
+    request: Request,
+    agent: AgentId,
+    slots: tuple[SlotId, ...],
+    phase: Phase,
+    since_ms: int,
+    cost: int,
+    charged: int,
+    passed_for: frozenset[ProjectId] = frozenset(),
 ) -> Lease:
-    """Make the lease that a request becomes on these slots."""
+    """Make the lease that a request becomes on these slots, which was late for these projects."""
     shape = request.entry.shape
     return Lease(
         id=request.lease,
@@ -151,7 +158,7 @@ def lease_of(
         memory_bytes=shape.wants.memory_bytes,
         kind=shape.wants.kind,
         is_exclusive=shape.wants.is_exclusive,
-        age=Age(request.entry.key.due, request.entry.key.seq, request.shared),
+        age=Age(request.entry.key.due, request.entry.key.seq, request.shared, passed_for),
         took=request.took,
         is_kept=request.is_kept,
     )

@@ -26,6 +26,7 @@ class Age(msgspec.Struct, frozen=True):
     due: int  #: in tens of seconds
     seq: int
     shared: int = 0  #: how often its cell was taken back for somebody's share
+    passed_for: frozenset[ProjectId] = frozenset()  #: in which it was let pass others since it was late
 
 
 class ReclaimedAges:

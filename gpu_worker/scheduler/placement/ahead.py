@@ -12,6 +12,7 @@ from gpu_worker.scheduler.nodes.node import Node, NodeKind
 from gpu_worker.scheduler.placement.backfill import Head
 from gpu_worker.scheduler.placement.node_timeline import FOREVER_MS
 from gpu_worker.scheduler.placement.room import is_spare
+from gpu_worker.scheduler.queue.patience import lets_pass
 from gpu_worker.scheduler.state import State
 
 
@@ -210,6 +211,11 @@ class Ahead:
             return FOREVER_MS
         held = [head.held[0] for head in self._heads_of(node.kind, shape) if head.held is not None and head.holds(node)]
         return max(held, default=0)
+
+    def late_heads(self, node: Node, shape: Shape) -> list[Head]:
+        """List the heads for which the node is held, and whose turn it is since they have waited for their patience."""
+        heads = [head for head in self._heads_of(node.kind, shape) if head.holds(node)]
+        return [head for head in heads if lets_pass(self._state.accounts, head.request)]
 
     def has_head(self, request: Request) -> bool:
         """Whether a request is one of the heads."""

@@ -237,6 +237,18 @@ class Head:
         end_ms = self._state.accounts.now_ms + later_ms + self._state.settings.start_ms + stays_ms
         return held is not None and held[1] is node and end_ms <= held[0]
 
+    def is_delayed(self, node: Node, shape: Shape, gone: Iterable[Lease], until_ms: int) -> bool:
+        """Whether it could start there sooner, once these cells have gone, if another request had not their place."""
+        now_ms, starts = self._state.accounts.now_ms, list[int]()
+        given_back_ms = self._given_back_ms | dict.fromkeys((lease.id for lease in gone), now_ms)
+        for is_taken in (False, True):
+            timeline = NodeTimeline(self._state, node, now_ms, self._kept_ms(node), given_back_ms)
+            if is_taken:
+                timeline.seat(shape, until_ms)
+            at_ms = timeline.start_ms(self.shape)
+            starts.append(FOREVER_MS if at_ms is None else at_ms)
+        return starts[0] < starts[1]
+
     def end_ms(self, lease: Lease) -> int:
         """Find when a cell is over at the latest: by its walltime, or given back to the head."""
         return min(self._state.end_ms(lease), self._given_back_ms.get(lease.id, FOREVER_MS))

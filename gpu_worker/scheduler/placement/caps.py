@@ -9,8 +9,8 @@ from gpu_worker.scheduler.accounts.account import Account, UsageTotals
 from gpu_worker.scheduler.accounts.branches import lacks_of_quota, quota_sides
 from gpu_worker.scheduler.accounts.held_amounts import commits
 from gpu_worker.scheduler.accounts.parts import NO_PARTS
+from gpu_worker.scheduler.accounts.quota_places import Once
 from gpu_worker.scheduler.leases.leases import Lease, Request
-from gpu_worker.scheduler.leases.life import Phase
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.placement.ahead import Ahead
 from gpu_worker.scheduler.placement.lent import kept_by_lenders, lacks_of_lent
@@ -64,8 +64,8 @@ def make_room_in_limits(state: State, request: Request, ahead: Ahead, claims: Cl
         victims.update(dict.fromkeys(hot_ones))
         quota = _full_quota(state, account, shape)
         if quota is not None:
-            is_capped, is_going = True, is_going or quota.lacks <= 0
-            full += [quota] if quota.lacks > 0 else []
+            is_capped, is_going = True, is_going or not quota
+            full += quota
     unlent = lacks_of_lent(state, account, shape)
     if unlent is not None:
         is_capped = True
@@ -91,42 +91,49 @@ def _in_the_way_of_quota(state: State, account: Account, shape: Shape) -> list[L
     """List hot leases that keep what a request of a class that never borrows needs of a guarantee."""
     accounts, priority = state.accounts, state.qos[shape.qos].priority
     below = account.used_below(state.qos, priority, may_borrow=True)
-    is_in_whole = lacks_of_quota(account, shape.cost, below=below, with_hot=True) <= 0
-    if state.pools.quota_places(accounts, account, shape, is_in_whole=is_in_whole, with_hot=True):
+    is_in_whole, once = lacks_of_quota(account, shape.cost, below=below, with_hot=True) <= 0, Once.ENDED
+    if state.pools.quota_places(accounts, account, shape, is_in_whole=is_in_whole, once=once, with_hot=True):
         return []
     return [name for name in account.payer.hot if commits(accounts, state.leases[name])]
 
 
-def _full_quota(state: State, account: Account, shape: Shape) -> Full | None:
-    """Say what running cells must leave of a guarantee for a class that never borrows; None where it has enough.
+def _full_quota(state: State, account: Account, shape: Shape) -> list[Full] | None:
+    """List what running cells must leave of a guarantee for a class that never borrows; None where it has enough.
 
     Nothing lacks, or less, where cells of other users of its project, or of projects beside it, are going for it, or of
     a lower class that never borrows either. Those of lower classes of its project that may borrow do from then on, and
-    leave nothing by going.
+    leave nothing by going. In a place, also where the whole guarantee has enough left.
     """
     accounts, priority = state.accounts, state.qos[shape.qos].priority
     below = account.used_below(state.qos, priority, may_borrow=True)
     is_in_whole = lacks_of_quota(account, shape.cost, below=below) <= 0
-    if is_in_whole or state.pools.quota_places(accounts, account, shape, is_in_whole=False):
+    if is_in_whole and (not state.pools or state.pools.quota_places(accounts, account, shape, is_in_whole=True)):
+        return None
+    if not is_in_whole and state.pools.quota_places(accounts, account, shape, is_in_whole=False):
         return None
     side = min(quota_sides(account), key=lambda one: one.used - one.guaranteed)
-    going = account.given_up_beside(state.qos, priority) + NO_PARTS.beside_side(account, side)
-    going += _going_below(state, account, priority)
+    going = account.leaves_to(state.qos, priority) + NO_PARTS.beside_side(account, side)
     uses = state.coverage.uses_of(account) if side.is_members else state.coverage.uses_in(side.account)
     counted = (
         name
         for name in uses
         if state.leases[name].project != account.project.id or not _would_borrow(state, state.leases[name], priority)
     )
-    return Full(frozenset(counted), side.used + shape.cost - below - going - side.guaranteed)
+    lacks = side.used + shape.cost - below - going - side.guaranteed
+    full = [Full(frozenset(counted), lacks)] if lacks > 0 else []
+    if state.pools and not state.pools.quota_places(accounts, account, shape, is_in_whole=not full, once=Once.GONE):
+        return [*_full_places(state, account, shape), *full] or None  # whoever leaves a place leaves the whole, too
+    return full
 
 
-def _going_below(state: State, account: Account, priority: int) -> int:
-    """Sum up what cells of a project use that go, of classes below this priority that never borrow."""
-    leases = (state.leases[name] for name in state.coverage.uses_of(account))
-    going = (one for one in leases if one.phase is Phase.RECLAIMING and one.qos in state.qos)
-    classes = ((state.qos[one.qos], one.cost) for one in going)
-    return sum(cost for qos, cost in classes if qos.must_be_in_quota and qos.priority < priority)
+def _full_places(state: State, account: Account, shape: Shape) -> list[Full]:
+    """List what must leave before a request of a class that never borrows starts in a node pool, or beside all."""
+    found: list[Full] = []
+    for place, at, lacks, where in state.pools.lacks_in_places(state.accounts, account, shape):
+        uses = (state.leases[name] for name in state.coverage.uses_in(at))
+        names = (one.id for one in uses if one.qos in at.firm and one.pool in where)
+        found.append(Full(frozenset(names), lacks, place=place))
+    return found
 
 
 def _would_borrow(state: State, lease: Lease, priority: int) -> bool:
@@ -149,7 +156,8 @@ def _with_node(
     covered = state.is_covered(request)
     if full:
         plan = VictimSelection(state, state.accounts, request)
-        if choose_for_full(plan, full, plan.victims(plan.candidates(request.lane))) is None:
+        everywhere = [one for one in full if one.place is None]
+        if choose_for_full(plan, everywhere, plan.victims(plan.candidates(request.lane))) is None:
             return Placement(None, leaving, is_stuck=True)
     found: Placement | None = None
     if is_going and not full:  # it waits for what goes in any case: what is hot or runs elsewhere would idle meanwhile

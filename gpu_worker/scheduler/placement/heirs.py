@@ -19,8 +19,11 @@ def has_heir(state: State, request: Request, node: Node, gone: Sequence[Lease]) 
     if not gone or state.is_covered(request):
         return False
     lefts = [(at, _left(state, at, gone)) for at in account.path]
-    if any(left >= cost for _, left in lefts):
-        return False
+    kept = account.kept_of_guarantee(request.entry, by_users=True) if account.children else 0
+    for at, left in lefts:
+        kept = max(kept, at.kept_of_guarantee(request.entry))
+        if left >= cost + kept:
+            return False
     able = {entry.id: (its, entry) for at, left in lefts if left > 0 for its, entry in _waiting(at, account, left)}
     heirs = [(its, entry) for its, entry in able.values() if not state.accounts.is_covered(its, entry)]
     if not heirs:

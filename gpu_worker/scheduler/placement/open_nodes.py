@@ -12,6 +12,7 @@ from bulletin.ids import AgentId, ProjectId
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.branches import Branch, all_inside, lacks_of_quota
 from gpu_worker.scheduler.accounts.lending import keeps_of_pool, kept_from
+from gpu_worker.scheduler.accounts.quota_places import Once
 from gpu_worker.scheduler.leases.leases import USING, Lease, Request
 from gpu_worker.scheduler.leases.life import Phase
 from gpu_worker.scheduler.leases.shapes import Shape
@@ -71,10 +72,13 @@ def _is_in_quota(state: State, request: Request, pool: str) -> bool:
         return True
     account = state.accounts.of(request.project)
     below = account.used_below(state.qos, qos.priority, may_borrow=True)
-    is_in_whole = lacks_of_quota(account, shape.cost, below=below) <= 0
-    places = state.pools.quota_places(state.accounts, account, shape, is_in_whole=is_in_whole)
-    if not places:  # it starts nowhere before cells have made way for it, and then it is within the whole
-        places = state.pools.quota_places(state.accounts, account, shape, is_in_whole=True)
+    lacks = lacks_of_quota(account, shape.cost, below=below)
+    places = state.pools.quota_places(state.accounts, account, shape, is_in_whole=lacks <= 0)
+    if not places:  # it starts nowhere before cells have made way for it
+        is_in_whole = lacks <= account.leaves_to(state.qos, qos.priority)
+        places = state.pools.quota_places(state.accounts, account, shape, is_in_whole=is_in_whole, once=Once.GONE)
+    if not places:  # nor before others go: then it is within the whole
+        places = state.pools.quota_places(state.accounts, account, shape, is_in_whole=True, once=Once.SHARED)
     return pool in places
 
 
@@ -152,9 +156,13 @@ def _asked(state: State, pool: str, owner: Account) -> list[Shape]:
     there = state.pools.by_name[pool]
     for account in all_inside(state.accounts.of(owner.project.id)):
         for _, name, shape in account.firsts:
-            if not there.serves(shape) or not _covers_up_to(owner, there.accounts.of(account.project.id), shape.cost):
+            if not there.serves(shape):
                 continue
-            if state.accounts.is_allowed(account, account.users[name].lines[shape][0][1]):
+            entry = account.users[name].lines[shape][0][1]
+            cost = shape.cost + state.pools.kept_from(pool, account, entry)
+            if not _covers_up_to(owner, there.accounts.of(account.project.id), cost):
+                continue
+            if state.accounts.is_allowed(account, entry):
                 found += [shape] * sum(len(account.users[one].lines[shape]) for _, one in account.heads[shape])
     return found
 

@@ -47,7 +47,7 @@ def nodes_of_pools(state: State, request: Request) -> frozenset[AgentId] | None:
     account, shape = state.accounts.of(request.project), request.entry.shape
     if not state.pools or state.accounts.is_covered(account, request.entry):
         return None
-    return state.pools.agents(state.pools.covering(account, shape))
+    return state.pools.agents(state.pools.covering(account, shape, request.entry))
 
 
 def fit(state: State, request: Request, ahead: Ahead, claims: Claims) -> Start | None:

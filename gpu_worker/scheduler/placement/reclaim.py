@@ -97,7 +97,7 @@ class VictimSelection:
         self._shares = self._shares_inside and not self._is_covered
         is_covered_beside = is_covered(self._account, self._cost, request.entry)
         self.displaces = not is_covered_beside and self._is_covered
-        self._pools = state.pools.covering(self._account, request.entry.shape)  #: where it is covered
+        self._pools = state.pools.covering(self._account, request.entry.shape, request.entry)  #: where it is covered
         self._taken: dict[tuple[str, bool], int] = {}
         self._taken_of_users: dict[str, int] = {}
         self._parting_cache: dict[ProjectId, _Parting] = {}
@@ -305,6 +305,9 @@ class VictimSelection:
         Of the other side only what it has is counted, and not what its requests ahead are to have.
         """
         if self._request.session in lease.took or self._priority < self._state.qos[lease.qos].priority:
+            return False
+        has_passed = lease.age is not None and other.account.project.id in lease.age.passed_for
+        if has_passed and mine.priority > other.priority:  # it had waited for so long, and would begin again and again
             return False
         name = other.name
         if name not in self._surplus_cache:

@@ -27,6 +27,7 @@ class Full(NamedTuple):
     names: frozenset[LeaseId] | None  #: of cells that count for it; None is all
     lacks: int  #: thousandths of a GPU
     but: frozenset[LeaseId] = frozenset()  #: of cells that do not count, although all do
+    place: str | None = None  #: a node pool, or `ELSEWHERE`, if it is full for who starts there alone
 
     def counts(self, lease: Lease) -> bool:
         """Whether a cell counts for it."""
@@ -104,6 +105,7 @@ def _find_place(
             continue
         if node.is_drained or not node.holds(shape) or ahead.is_closed(node):
             continue
+        full_there = full and [one for one in full if one.place in (None, state.pools.of(agent, shape))]
         if not _is_in_time(state, node, shape):
             continue
         plan.begin()
@@ -114,7 +116,7 @@ def _find_place(
         hot.sort(key=lambda lease: lease not in leaving)
         lacks, chosen, late_ms = missing(state, node, shape, claims), None, 0
         if ahead.lets_reclaim(node, shape):
-            chosen = _choose_victims(plan, node, shape, lacks, hot, able, full)
+            chosen = _choose_victims(plan, node, shape, lacks, hot, able, full_there)
             grace_ms = max((state.grace_ms(one.lease) for one in chosen or ()), default=0)
             there = ahead.first_there(node, shape, grace_ms) if chosen is not None else []
             heads = [
@@ -129,17 +131,17 @@ def _find_place(
             heads = [one for one in heads if not _has_other_slots(node, shape, one, chosen or ())]
             if heads:  # it would be over too late for them: so it takes what is beside theirs
                 lacks = missing(state, node, shape, {agent: [*claims.get(agent, ()), *heads]})
-                chosen = _choose_victims(plan, node, shape, lacks, hot, able, full)
+                chosen = _choose_victims(plan, node, shape, lacks, hot, able, full_there)
         if chosen is None:  # who takes the very place of a cell that would be there for longer is in nobody's way
             hot, lacks = [], needed(shape)
             waits_ms = max(late_ms, ahead.waits_until_ms(node, shape))
             staying = _those_that_stay(state, request, ahead, node, able, waits_ms)
-            chosen = _choose_victims(plan, node, shape, lacks, hot, staying, full)
-        if chosen is None:
+            chosen = _choose_victims(plan, node, shape, lacks, hot, staying, full_there)
+        if chosen is None or _would_be_kept(state, request, ahead, node, chosen):
             continue
         for victim in chosen:
             lacks = lacks.less(node.part_of(victim.lease, shape))
-        more = choose_for_full(plan, full or (), everywhere, chosen)
+        more = choose_for_full(plan, full_there or (), everywhere, chosen)
         if more is None:
             continue
         gone = [*chosen, *more]
@@ -238,6 +240,36 @@ def _those_that_stay(
         if is_own and (end_ms > waits_ms or most_ms + state.grace_ms(one.lease) <= end_ms):
             found.append(one)
     return found
+
+
+def _would_be_kept(state: State, request: Request, ahead: Ahead, node: Node, chosen: Sequence[Victim]) -> bool:
+    """Whether the place of these cells would be kept for a head that has waited for its patience.
+
+    It stands before the request also when they have gone, and could start sooner then than the request would be over:
+    that would not start, and they would go for nothing.
+    """
+    if not chosen or not request.entry.key.is_early:
+        return False
+    shape = request.entry.shape
+    late = ahead.late_heads(node, shape)
+    if late and _is_covered_without(state, request, [one.lease for one in chosen]):
+        late = [head for head in late if head.is_before_covered]
+    if not late:
+        return False
+    grace_ms = max(state.grace_ms(one.lease) for one in chosen)
+    end_ms = state.accounts.now_ms + grace_ms + state.settings.start_ms + shape.walltime_ms
+    return any(head.is_delayed(node, shape, [one.lease for one in chosen], end_ms) for head in late)
+
+
+def _is_covered_without(state: State, request: Request, gone: Sequence[Lease]) -> bool:
+    """Whether a guarantee covers the request once these cells have gone."""
+    uses = [(lease.project, lease.user, lease.qos, lease.cost) for lease in gone]
+    for use in uses:
+        state.accounts.use(*use, -1)
+    is_covered = state.is_covered(request)
+    for use in uses:
+        state.accounts.use(*use, +1)
+    return is_covered
 
 
 def _has_other_slots(node: Node, shape: Shape, head: Shape, chosen: Sequence[Victim]) -> bool:

@@ -176,13 +176,13 @@ class NextRequest:
                 continue
             if not self._is_allowed(account, entry, part, sharers):
                 refused.add(asks)
-            elif is_covered(account, cost, entry) or self._pools.cover(account, shape):
+            elif is_covered(account, cost, entry) or self._pools.cover(account, shape, entry):
                 is_hopeless = closed.is_hopeless_where_covered(shape)
                 if is_hopeless and not self._may_have_room(account, entry, closed, is_covered=True):
                     skips = True
                     continue
                 users = Branch(account, is_members=True)
-                is_own = users.will_cover(cost, entry) or self._pools.cover_branch(users, shape)
+                is_own = users.will_cover(cost, entry) or self._pools.cover_branch(users, entry)
                 return NextInTree(account.project.id, entry, is_own, is_covered_above=True), skips
             else:
                 uncovered.add(key)
@@ -279,10 +279,10 @@ class NextRequest:
         rest = (history // branch.weight, *key[4:])
         since_ms = min(0, key.since_ms)  # for whom room is made has it: who came later has others leave
         is_covered_here = found.is_covered_above and branch.will_cover(cost, entry)
-        if found.is_covered or is_covered_here or self._pools.cover_branch(branch, entry.shape):
+        if found.is_covered or is_covered_here or self._pools.cover_branch(branch, entry):
             guaranteed = max(1, branch.guaranteed)
             parts = branch.used * 1_000_000 // guaranteed, (branch.used + cost) * 1_000_000 // guaranteed
-            is_at_home = self._pools.cover_branch(branch, entry.shape)  # nobody else can give it what it is owed
+            is_at_home = self._pools.cover_branch(branch, entry)  # nobody else can give it what it is owed
             rank: Rank = (-1 if is_at_home else 0, *late, self._displaces(found), since_ms, key.priority, *parts, *rest)
             found = found if found.is_covered else msgspec.structs.replace(found, is_covered=True)
             return RankedNext(found, rank, None, basis, last_ms, *as_of)
@@ -300,4 +300,4 @@ class NextRequest:
         account, shape = self._accounts.by_id[found.project], found.entry.shape
         if self._accounts.quota_cost(account, shape) == shape.cost or is_covered(account, shape.cost, found.entry):
             return False
-        return not self._pools.cover(account, shape)
+        return not self._pools.cover(account, shape, found.entry)

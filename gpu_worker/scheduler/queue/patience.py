@@ -10,6 +10,7 @@ from heapq import heappop, heappush
 import msgspec
 
 from bulletin.ids import ProjectId, RequestId, UserName
+from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.leases.leases import Request
 from gpu_worker.scheduler.leases.life import RequestStatus
@@ -74,7 +75,7 @@ class Patience:
             return
         accounts.user_of(request.project, request.user).late = request.id
         for at in accounts.of(request.project).path:
-            at.late[request.id] = request.entry.shape.cost
+            at.late[request.id], at.late_shapes[request.id] = request.entry.shape.cost, request.entry.shape
         accounts.of(request.project).note_change()
 
     @staticmethod
@@ -84,12 +85,21 @@ class Patience:
         user.late = None
         if is_granted:
             user.late_grant_ms = now_ms
-        patience_ms = accounts.qos[request.qos].patience_ms if request.qos in accounts.qos else 0
+        for at in lets_pass(accounts, request) if is_granted else ():
+            at.late_grant_ms = now_ms
         for at in accounts.of(request.project).path:
             at.late.pop(request.id, None)
-            if is_granted and now_ms >= at.late_grant_ms + patience_ms:
-                at.late_grant_ms = now_ms
+            at.late_shapes.pop(request.id, None)
         accounts.of(request.project).note_change()
+
+
+def lets_pass(accounts: Accounts, request: Request) -> list[Account]:
+    """List the projects that a late request is in and whose turn it is to stand before projects beside them."""
+    if request.entry.key.is_early:
+        return []
+    patience_ms = accounts.qos[request.qos].patience_ms if request.qos in accounts.qos else 0
+    path = accounts.of(request.project).path
+    return [at for at in path if accounts.now_ms >= at.late_grant_ms + patience_ms]
 
 
 def as_waited(request: Request, patience_ms: int, now_ms: int) -> QueueEntry:

@@ -13,6 +13,7 @@ from tests.scheduler.promises.books import Tenancy, Waiting
 from tests.scheduler.promises.kept_guarantee import is_guarantee_kept
 from tests.scheduler.promises.larger_requests import (
     is_behind_late,
+    is_left_to_late,
     is_limit_kept,
     is_wanted_by_larger,
     is_wanted_by_late,
@@ -155,6 +156,12 @@ class GuaranteeRule(Rule):
             ]
             if promise != 1:
                 there = [place for place in there if not _is_lenders(view, request, promise, place, covers)]
+            if promise == 12:
+                there = [
+                    place
+                    for machine, place in found_places
+                    if place in there and not is_left_to_late(view, request, machine, place.leaving)
+                ]
             if promise != 1 and (not is_alone or is_behind_late(view, request)):  # who could have the place sooner
                 there = [place for place in there if all(stays_longer(view, request, one) for one in place.leaving)]
             if there:

@@ -1,6 +1,6 @@
 """A node on which a larger request waits for running cells: who may use it meanwhile."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gpu_worker.scheduler.policy.projects import Preemption
 from tests.scheduler.promises.books import Machine, Tenancy, Waiting
@@ -29,6 +29,25 @@ def is_wanted_by_late(view: View, request: Waiting, machine: Machine) -> bool:
     others = view.books.waiting.values()
     late = [other for other in others if is_late(view, other) and view.may_be_covered(other) is not None]
     return any(other is not request and _keeps(view, other, request, machine) for other in late)
+
+
+def is_left_to_late(view: View, request: Waiting, machine: Machine, leaving: Iterable[Tenancy]) -> bool:
+    """Whether one that has waited for its patience could begin there sooner than this is over, once these have left.
+
+    It stands before, and is not passed (6): so they would leave for nothing (2).
+    """
+    gone = list(leaving)
+    classes = (view.tree.qos.get(lease.qos) for lease in gone)
+    grace_ms = max((qos.grace_ms for qos in classes if qos is not None), default=0)
+    over_ms = view.now_ms + grace_ms + _MINUTE + _round_up(request.walltime_ms)
+    return any(
+        _starts_ms(view, other, machine, gone) < over_ms
+        for other in view.books.waiting.values()
+        if other is not request
+        and is_late(view, other)
+        and _could_ever_hold(view, other, machine)
+        and view.what_holds(other, surely=True) is None
+    )
 
 
 def _keeps(view: View, other: Waiting, request: Waiting, machine: Machine, leaving: Iterable[Tenancy] = ()) -> bool:
@@ -130,15 +149,17 @@ def _could_ever_hold(view: View, request: Waiting, machine: Machine) -> bool:
     return len(slots) >= view.books.number(request.event)
 
 
-def _starts_ms(view: View, request: Waiting, machine: Machine) -> int:
+def _starts_ms(view: View, request: Waiting, machine: Machine, gone: Sequence[Tenancy] = ()) -> int:
     """Find when a request could start on a node, if cells there take their whole walltime, or are taken back.
 
-    That may be for it, or for somebody else who could run there: then they are over by their walltime first.
+    Those that are `gone` are not there. That may be for it, or for somebody else who could run there: then they are
+    over by their walltime first.
     """
     at = request.event
     others = [one for one in view.books.waiting.values() if one is request or _could_ever_hold(view, one, machine)]
     takers = [(one, view.may_be_covered(one), 0 if one is request else one.walltime_ms) for one in others]
-    staying = [lease for lease in view.books.on_node(machine.agent) if lease.is_using or lease.is_over]
+    there = [lease for lease in view.books.on_node(machine.agent) if lease.is_using or lease.is_over]
+    staying = [lease for lease in there if lease not in gone]
 
     def ends(lease: Tenancy) -> int:
         begin_ms = lease.began_ms if lease.cell else lease.granted_ms

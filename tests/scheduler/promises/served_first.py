@@ -23,7 +23,7 @@ def is_behind_served(view: View, request: Waiting) -> bool:
 def _is_kept_from(view: View, other: Waiting, request: Waiting) -> bool:
     """Whether the other one came when the guarantee was kept for the request alone already, which is late (6)."""
     qos, its = view.tree.qos.get(request.event.qos), view.tree.qos.get(other.event.qos)
-    if qos is None or its is None or its.must_be_in_quota or view.tree.settings.node_pools:
+    if qos is None or its is None or its.must_be_in_quota:
         return False
     claims = [one for one in view.books.waiting.values() if claimed(view, one) is not None]
     return claims == [request] and other.since_ms > request.since_ms + qos.patience_ms

@@ -1,8 +1,11 @@
 """Nobody leaves, waits or gives back for somebody who gains nothing by that."""
 
+import pytest
+
 from bulletin.ids import AgentId
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.crowds import keeps_all
+from tests.scheduler.promises.played import GRACE_S, SOON_S, YOUNG_S, node, opens, play
 from tests.scheduler.promises.seen import HOUR_S, at, nodes, notebook
 from tests.scheduler.promises.stories import BATCH_S, LONG, ask, join, left, look, quotas
 
@@ -67,3 +70,20 @@ def test_nobody_takes_for_a_share_what_the_former_holder_would_have_back_by_a_lo
     )
     assert len(seen.asked_to_leave("types")) <= 1
     keeps_all(seen)
+
+
+@pytest.mark.parametrize(
+    ("tree", "others"), [("", "guests"), ("", "lab"), ('[projects.part]\nparent = "lab"\n', "part")]
+)
+def test_no_cell_goes_for_who_waits_for_somebody_that_has_waited_for_their_patience(tree: str, others: str) -> None:
+    """Nobody goes whose GPU is not needed (2): it would be kept for the one who asks for two, and idle (6)."""
+    typing = '[qos.interactive]\npatience = "10 min"\nwalltime = "20 min"\n'
+    day = play(
+        f"{typing}[projects.lab]\nguaranteed = 2\n{tree}", node("n", 2), opens(1, "typing", "lab", 1150),
+        opens(300, "batch", "lab", 5000, qos="batch"), opens(310, "large", "lab", 60, gpus=2, time=300),
+        opens(920, "small", "lab", 600), opens(925, "other", others, 600, qos="batch"), last=4000,
+    )  # fmt: skip
+    (taken_s, _), *more = day.taken("batch")
+    assert taken_s >= 1151, "while the one who types is there, the other GPU is of no use to it"
+    assert not more
+    assert day.grants("large")[0] <= 1151 + YOUNG_S + GRACE_S + SOON_S
