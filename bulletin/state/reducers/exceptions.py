@@ -1,6 +1,6 @@
 """Exceptions: with their class, arguments, attributes and causes, without running an `__init__` of the user's."""
 
-from types import MemberDescriptorType
+from types import BuiltinFunctionType, FunctionType, MemberDescriptorType
 from typing import Any
 
 from bulletin.cpython.class_layout import is_python_class
@@ -32,7 +32,7 @@ def reduce_exception(encoder: Encoding, error: BaseException) -> Reduced:
     if cls.__reduce_ex__ is not object.__reduce_ex__:
         return NotImplemented
     if cls.__reduce__ not in _OWN_REDUCE and not (
-        is_importable(cls) and encoder.try_to_send(error, (error.args, error.__dict__))
+        is_importable(cls) and _is_of_python(cls) and encoder.try_to_send(error, (error.args, error.__dict__))
     ):
         return NotImplemented
     args = _made_of(error)
@@ -46,6 +46,12 @@ def reduce_exception(encoder: Encoding, error: BaseException) -> Reduced:
     attributes = error.__dict__ if shares_dict else dict(error.__dict__)
     state = (RECEIVER, args_now, attributes, shares_dict, extra, links)
     return make_exception, (RECEIVER, cls, args), state, None, None, fill_exception
+
+
+def _is_of_python(cls: type) -> bool:
+    """Tell whether nothing of an exception is where only code in C, or Rust, knows of it: such code makes it."""
+    ways = (vars(base).get("__new__") for base in cls.__mro__ if base.__module__ != "builtins")
+    return isinstance(cls.__reduce__, FunctionType) and not any(isinstance(way, BuiltinFunctionType) for way in ways)
 
 
 def _made_of(error: BaseException) -> tuple[Any, ...]:

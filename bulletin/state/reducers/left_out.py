@@ -53,12 +53,14 @@ def shares_parts(value: Any) -> bool:
 def is_made_anew(encoder: Encoding, value: Any) -> bool:
     """Tell whether an instance makes itself anew of its state (`self.__init__(...)`), and could keep all that it has.
 
-    So it would have copies of its parts, which others hold too, as columns of astropy's tables are held.
+    So it would have copies of its parts, which others hold too, as columns of astropy's tables are held. One with slots
+    is none: what it has it takes from its state, as sqlalchemy's views of columns do, whose parts are made anew, too.
     """
     setstate = getattr(type(value), "__setstate__", None)
     return (
         isinstance(setstate, FunctionType)
         and "__init__" in setstate.__code__.co_names
+        and not slots_held(value)
         and _how(type(value))[0]
         and encoder.try_to_send(value, _parts(value))
     )
