@@ -78,7 +78,7 @@ class Sweep:
         self._line = LiveLine(shell)
         #: What the last worker that spoke said of the queue.
         self._queue_line = ""
-        self._progress = ""
+        self._progress, self._failed = "", 0
         self._history, self._outputs = history, history.begin()
         self._receipts = receipts
         self._tables: dict[BackgroundRunner, state.Table] = {}
@@ -103,7 +103,7 @@ class Sweep:
                 worker = self._start_worker(number)
                 under_way[worker] = self._send_next(worker, tasks, waiting)
             while under_way:
-                self._show_progress(outcomes, len(under_way))
+                self._show_progress(len(tasks), len(tasks) - len(waiting) - len(under_way), len(under_way))
                 worker, answer = self._wait_for_answer()
                 sent = under_way.pop(worker)
                 number = sent.number
@@ -111,7 +111,8 @@ class Sweep:
                     waiting.appendleft(number)
                     self._tables[worker] = state.Table()
                 else:
-                    outcomes[number] = self._outcome(tasks[number], answer, sent)
+                    outcome = outcomes[number] = self._outcome(tasks[number], answer, sent)
+                    self._failed += outcome.error is not None
                 if not isinstance(answer, _NO_SLOT):
                     if waiting:
                         under_way[worker] = self._send_next(worker, tasks, waiting)
@@ -122,8 +123,10 @@ class Sweep:
                         raise answer
                     for index in waiting:
                         outcomes[index] = Outcome(error=answer)
+                    self._failed += len(waiting)
+                    waiting.clear()
                 worker.close()
-            self._show_progress(outcomes, 0)
+            self._show_progress(len(tasks), len(tasks), 0)
         finally:
             for worker in under_way:
                 worker.abort()
@@ -226,14 +229,14 @@ class Sweep:
             return Outcome(error=error_to_raise(answer, applied.extra.get("error")))
         return Outcome(applied.extra.get("result") if task.result is None else applied.aside.get(task.result))
 
-    def _show_progress(self, outcomes: Sequence[Outcome | None], running: int) -> None:
-        total, ended = len(outcomes), [outcome for outcome in outcomes if outcome is not None]
-        full = _BAR_LENGTH * len(ended) // total
-        facts = [f"{len(ended)} of {total} done"]
+    def _show_progress(self, total: int, ended: int, running: int) -> None:
+        """Say how far it is. It is said for each element: what all of them came to is not looked through."""
+        full = _BAR_LENGTH * ended // total
+        facts = [f"{ended} of {total} done"]
         if running:
             facts.append(f"{running} under way")
-        if failed := sum(outcome.error is not None for outcome in ended):
-            facts.append(f"{failed} failed")
+        if self._failed:
+            facts.append(f"{self._failed} failed")
         waits = f" {self._queue_line}" if self._queue_line and not ended else ""
         self._progress = f"{self._label} {'█' * full}{'░' * (_BAR_LENGTH - full)} {', '.join(facts)}{waits}"
         self._line.show(self._progress)

@@ -25,6 +25,7 @@ from gpu_worker.broker.ledger_notes import printable
 from gpu_worker.broker.node_claims import limit_measures
 from gpu_worker.broker.node_notes import NodeNotes
 from gpu_worker.broker.own_node_claims import believe, correct, known_in
+from gpu_worker.broker.registration_pace import RegistrationPace
 from gpu_worker.broker.registration_rules import find_refusal, is_older
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.unreachable_nodes import UnreachableNodes
@@ -34,7 +35,7 @@ from gpu_worker.scheduler import events
 _SILENCE_MS = 10_000
 #: So often the door of a node is tried that a notebook did not reach.
 _DOOR_S = 5.0
-_TOLD_TO_ADMINS = (RefusalCode.UNREACHABLE, RefusalCode.VERSION_MISMATCH, RefusalCode.OVER_LIMIT)
+_TOLD_TO_ADMINS = (RefusalCode.UNREACHABLE, RefusalCode.VERSION_MISMATCH, RefusalCode.OVER_LIMIT, RefusalCode.TOO_FAST)
 Send = Callable[[bytes, wire.Message], Awaitable[None]]
 
 
@@ -75,7 +76,7 @@ class Agents:
         #: Nodes whose doors are being tried.
         self._trying: set[AgentId] = set()
         self.refused = 0
-        self._claims = LeaseClaims(kernels.names, lambda: self.shell, now_ms)
+        self._claims, self._pace = LeaseClaims(kernels.names, lambda: self.shell, now_ms), RegistrationPace(now_ms)
         self.shell: SchedulerShell  #: set by the broker: agents and leases know each other
         self.joins: Joins
         self.unreachable: UnreachableNodes
@@ -200,6 +201,7 @@ class Agents:
     async def tidy(self) -> None:
         """Give up the agents that have been silent for too long while this broker listened, or are revoked."""
         self._claims.tidy()
+        self._pace.tidy()
         now_ms = self._now_ms()
         unheard_ms = self._pauses.take(now_ms)
         for agent_id, agent in list(self.known.items()):
@@ -301,6 +303,9 @@ class Agents:
             # The system still sends what was on its way when a link was cut, long after the agent came by another
             # connection: what has begun there since is not in it, and must not be taken for lost.
             self._log.info("agent said earlier what it is", agent=message.agent, node=message.node)
+        elif problem := self._pace.find_problem(message):
+            if self._pace.take_telling(message):
+                await self._refuse(route, message, RefusalCode.TOO_FAST, problem)
         elif message.held or not self._admission.is_node(route):  # cells that run there are not lost for a door
             await self._accept(route, message)
         elif message.agent not in self._trying:
@@ -350,6 +355,7 @@ class Agents:
 
     async def _accept(self, route: bytes, message: wire.Register) -> None:
         earlier = self.known.get(message.agent)
+        self._pace.charge(message)
         self._forget(message.agent)
         self._absent.forget(message.node)
         key = self._admission.key_of(route) or ""
@@ -357,7 +363,7 @@ class Agents:
         if owner is None:
             return  # its node was removed in this moment
         message, unknown = believe(message, owner, known_in(self.shell))
-        message = structs.replace(message, held=tuple(self._claims.find_believed(message.agent, message.held)))
+        message = structs.replace(message, held=tuple(self._claims.find_believed(message)))
         agent = ConnectedAgent(route, key, message, self._now_ms(), owner)
         agent.clock.compare(message.clock_ms, agent.heard_ms)  # a cell may begin before its first ping
         self.known[message.agent] = agent

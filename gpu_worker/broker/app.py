@@ -136,7 +136,7 @@ class Broker:
         self.writer = Writer(ledger, self.now_ms, self.metrics.note_records)
         self._identity = Identity(files.token, hub, settings.hub_scope)
         self._serves_hub = hub is not None
-        slot_word = slot_word_of(ledger.slot_kinds())
+        slot_word, open_leases = slot_word_of(ledger.slot_kinds()), ledger.open_leases()
         self.kernels = Kernels(
             self._send_kernel,
             self._identity,
@@ -145,7 +145,7 @@ class Broker:
             self._answer,
             slot_word,
             self.faults,
-            SessionNames(files.agent_secret),
+            SessionNames(files.agent_secret, {one.lease.session: one.lease.user for one in open_leases}),
         )
         self.agents = Agents(
             self._to_agents.send,
@@ -172,7 +172,7 @@ class Broker:
             scheduler.step(event, at_ms)
         self._credit_book = CreditBook(scheduler.state, keys.make_id(), balances, self.started_ms)
         given_up = ledger.given_up(since_ms=self.started_ms - _REMEMBERED_MS)
-        metering = Metering(scheduler.state, ledger.open_leases(), given_up, self.started_ms)
+        metering = Metering(scheduler.state, open_leases, given_up, self.started_ms)
         self.shell = SchedulerShell(
             scheduler,
             metering,

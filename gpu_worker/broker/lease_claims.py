@@ -1,12 +1,13 @@
 """What nodes say of leases, as far as it is believed: of one that the broker granted, the broker knows whose it is."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 import structlog
 from msgspec import structs
 
-from bulletin.ids import AgentId, LeaseId
+from bulletin.ids import AgentId, KernelId, LeaseId
 from bulletin.wire import messages as wire
+from gpu_worker.broker.ledger_notes import printable
 from gpu_worker.broker.node_claims import is_possible
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.session_names import SessionNames
@@ -15,6 +16,9 @@ from gpu_worker.rate_limiter import RateLimiter
 #: So many leases and cells of which the broker knows nothing each node may tell in a second, and at once: each is a row
 #: of the ledger. Those of a broker before it are few.
 _UNKNOWN_PER_S, _UNKNOWN_MOST = 5.0, 5_000
+
+#: No kernel is called so that a node may speak of.
+_NO_KERNEL = KernelId("")
 
 
 class LeaseClaims:
@@ -33,9 +37,10 @@ class LeaseClaims:
         """Tell whether a cell that ended is to be recorded: of leases that nobody knows, so many of each node."""
         return self._shell().metering.knows(lease) or self._take_unknown(agent)
 
-    def find_believed(self, agent: AgentId, held: Iterable[wire.HeldLease]) -> Iterator[wire.HeldLease]:
+    def find_believed(self, message: wire.Register) -> Iterator[wire.HeldLease]:
         """Leave out the leases that are another agent's, or cannot be; say of the others whose they are."""
-        for one in held:
+        agent = message.agent
+        for one in message.held:
             active = self._shell().active_leases.get(one.lease)
             if not is_possible(one):
                 self._warn("an agent says that it has a lease that cannot be", agent, one)
@@ -44,7 +49,7 @@ class LeaseClaims:
             elif active is None and not self._take_unknown(agent):
                 self._warn("an agent says too often that it has leases of which nobody knows", agent, one)
             else:
-                yield self._with_owner(one)
+                yield self._with_owner(one, message.node)
 
     def _take_unknown(self, agent: AgentId) -> bool:
         has_credit = self._unknown.has_credit(agent)
@@ -53,16 +58,24 @@ class LeaseClaims:
         return has_credit
 
     def _warn(self, what: str, agent: AgentId, held: wire.HeldLease) -> None:
-        self._log.warning(what, agent=agent, lease=held.lease[:63])
+        self._log.warning(what, agent=agent, lease=printable(held.lease[:63]))
 
-    def _with_owner(self, held: wire.HeldLease) -> wire.HeldLease:
-        """Put in who has a lease, as it was granted; and a session that nobody has, where one is another's."""
+    def _with_owner(self, held: wire.HeldLease, node: str) -> wire.HeldLease:
+        """Put in who has a lease, as it was granted; and a session that nobody has, where it is not one's own.
+
+        A session has what was granted to it here or by a broker before this one, as the ledger has it, and is not over:
+        of others it knows nothing, and waits for none of them.
+        """
         shell = self._shell()
         known, active = shell.scheduler.state.leases.get(held.lease), shell.active_leases.get(held.lease)
+        recorded = shell.metering.find_unended(held.lease)
+        is_recorded = recorded is not None and recorded.node == node
         if known is not None:
             held = structs.replace(held, user=known.user, project=known.home, qos=known.qos)
-        if self._names.is_of(held.session, held.user, held.kernel):
+        elif recorded is not None and is_recorded:
+            held = structs.replace(held, user=recorded.user, project=recorded.project, qos=recorded.qos)
+        if (active is not None or is_recorded) and self._names.is_of(held.session, held.user, held.kernel):
             return held
         if active is not None:
             return structs.replace(held, session=active.session, kernel=active.kernel)
-        return structs.replace(held, session=self._names.draw(held.user, held.kernel))
+        return structs.replace(held, session=self._names.draw(held.user, _NO_KERNEL))

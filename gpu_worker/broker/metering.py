@@ -158,6 +158,14 @@ class Metering:
         """Tell whether a lease is metered: one that this broker has heard of, and that is not closed yet."""
         return lease in self._metered
 
+    def find_unended(self, lease: LeaseId) -> LeaseRecord | None:
+        """Return a lease that may hold, as the ledger has it: nobody has said that it is over who knows."""
+        metered, before = self._metered.get(lease), self._given_up.get(lease)
+        if metered is None:
+            return None if before is None else before.lease
+        is_over = metered.over_ms is not None and metered.why not in UNSURE
+        return None if is_over else metered.meter.lease
+
     def running(self) -> Iterator[Running]:
         """List the cells that run, each under its lease's name in the ledger."""
         for metered in self._metered.values():

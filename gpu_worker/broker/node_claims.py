@@ -18,8 +18,10 @@ from gpu_worker.broker.ledger_notes import printable
 
 #: No machine has more slots, leases, CPUs or memory, and no job's time is longer.
 _MOST_SLOTS, _MOST_CPUS, _MOST_BYTES, _LONGEST_MS = 4096, 2**20, 2**50, 10 * 366 * DAY_MS
+#: So many leases there are beside one on each slot: of slots that are no more, and of what ends.
+_MORE_LEASES = 128
 #: Words are short, and paths are as long as the system's.
-_WORD, _PATH = 256, 4096
+_WORD, _PATH, _SENTENCE = 256, 4096, 1000
 _MOST_WORDS, _MOST_UID, _MOST_COUNT = 64, 2**32, 2**53
 _Measured = TypeVar("_Measured", int, int | None)
 
@@ -42,7 +44,7 @@ def is_possible(held: wire.HeldLease) -> bool:
 
 
 def limit_measures(message: wire.FromAgent) -> wire.FromAgent:
-    """Cut what a node says that it measured, and what it calls that, to what can be."""
+    """Cut what a node says that it measured, and what it says of that, to what can be and can be read."""
     match message:
         case wire.CellDone(usage=usage):
             busy = usage.mean_utilization
@@ -60,7 +62,10 @@ def limit_measures(message: wire.FromAgent) -> wire.FromAgent:
             counters = {name: _limit(count, _MOST_COUNT) for name, count in named[:_MOST_WORDS]}
             return structs.replace(message, counters=counters)
         case wire.HandedOver():
-            return structs.replace(message, walltime_ms=_limit(message.walltime_ms, _LONGEST_MS))
+            sentence, walltime_ms = _limit_words(message.sentence), _limit(message.walltime_ms, _LONGEST_MS)
+            return structs.replace(message, sentence=sentence, walltime_ms=walltime_ms)
+        case wire.LeaseOver():
+            return structs.replace(message, sentence=_limit_words(message.sentence))
         case _:
             return message
 
@@ -72,10 +77,15 @@ def limit_note(note: wire.CellNote, agent: AgentId, node: str) -> wire.CellNote:
         cell=CellId(note.cell[:_WORD]),
         agent=agent,
         node=node,
-        line=printable(note.line),
-        label=printable(note.label),
+        line=_limit_words(note.line),
+        label=_limit_words(note.label),
         since_ms=_limit(note.since_ms, _LONGEST_MS),
     )
+
+
+def _limit_words(words: str) -> str:
+    """Make one line of what a node says to notebooks, pages and logs, with nothing in it that a terminal obeys."""
+    return printable(words[:_SENTENCE])
 
 
 def _limit(measured: _Measured, most: int) -> _Measured:
@@ -104,7 +114,7 @@ def _excesses(message: wire.Register) -> Iterator[str]:
     for word in message.missing_protections:
         yield from _in_words("missing_protections", word, least=1)
     yield from _in_slots(message.slots)
-    yield from _in_numbers("number of held leases", len(message.held), _MOST_SLOTS)
+    yield from _in_numbers("number of held leases", len(message.held), len(message.slots) + _MORE_LEASES)
 
 
 def _in_slots(slots: tuple[wire.SlotOffer, ...]) -> Iterator[str]:

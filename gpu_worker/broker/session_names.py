@@ -6,6 +6,7 @@ a proof of the notebook that it was drawn for, which nobody makes who does not k
 
 import hashlib
 import hmac
+from collections.abc import Mapping
 
 from bulletin.ids import KernelId, SessionId, UserName
 from bulletin.wire import keys
@@ -16,8 +17,13 @@ _PROOF_BYTES = 16
 class SessionNames:
     """Draws names of sessions, and tells whose one is."""
 
-    def __init__(self, secret: str) -> None:
-        """Take the pool's secret, which nodes of other hosts do not have."""
+    def __init__(self, secret: str, unproved: Mapping[SessionId, UserName] | None = None) -> None:
+        """Take the pool's secret, which nodes of other hosts do not have.
+
+        `unproved` are sessions that a broker has named which put no proof in names, by the ledger, and whose they are:
+        which of their user's notebooks one is of, nodes are believed.
+        """
+        self._unproved = {one: user for one, user in (unproved or {}).items() if "-" not in one.removeprefix("s-")}
         self._key = hashlib.sha256(b"bulletin session names\0" + secret.encode()).digest()
 
     def draw(self, user: UserName, kernel: KernelId) -> SessionId:
@@ -27,6 +33,8 @@ class SessionNames:
 
     def is_of(self, session: SessionId, user: UserName, kernel: KernelId) -> bool:
         """Tell whether a session was drawn for this notebook."""
+        if session in self._unproved:
+            return self._unproved[session] == user
         name, _, proof = session.removeprefix("s-").rpartition("-")
         return hmac.compare_digest(proof.encode(), self._prove(name, user, kernel).encode())
 

@@ -27,6 +27,27 @@ SIZES = {"desk": (1280, 900), "phone": (390, 844)}
 PAGES = {"now": "", "me": "me", "project": "project"}
 IMAGES = REPOSITORY / "docs" / "images"
 MINUTE_MS = 60_000
+#: What a page of another site may try, with what the browser has of the reader's; what it could read is returned.
+FROM_ELSEWHERE = """async ([read, change]) => {
+    const seen = [];
+    document.cookie = "_xsrf=guess; path=/";
+    for (const headers of [{}, {"X-XSRFToken": "guess"}])
+        for (const method of ["GET", "POST"])
+            try {
+                const url = method == "GET" ? read : change;
+                seen.push(await (await fetch(url, {method, credentials: "include", headers})).text());
+            } catch { }
+    // It is sent, and what is answered is kept from other sites.
+    await fetch(change, {method: "POST", mode: "no-cors", credentials: "include", body: "{}"}).catch(() => null);
+    return seen;
+}"""
+FORM_FROM_ELSEWHERE = """(change) => {
+    const [form] = document.forms;
+    form.action = change + "?_xsrf=guess";
+    form.enctype = "text/plain";
+    form.innerHTML = "<input name=_xsrf value=guess>";
+    form.submit();
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -418,7 +439,14 @@ def test_what_another_site_has_a_browser_send_changes_nothing(played: tuple[Hub,
             f"api/v1/cells/{lease}/cancel",
         )
         assert statuses == [403, 403]
-        page.goto("about:blank")
+        base, host = f"{hub.address}/services/bulletin/api/v1", hub.address.rpartition(":")[0]
+        site = f"{host}:18999/"  # a browser sends the cookies of a host to all its ports
+        page.route(f"{site}**", lambda route: route.fulfill(body="<form method=post>", content_type="text/html"))
+        page.goto(site)
+        assert page.evaluate(FROM_ELSEWHERE, [f"{base}/me", f"{base}/cells/{lease}/cancel"]) == []
+        with page.expect_navigation():
+            page.evaluate(FORM_FROM_ELSEWHERE, f"{base}/cells/{lease}/cancel")
+        assert "not-allowed" in page.content()
         open_page(hub, page, "me")
         expect(page.get_by_role("button", name="Cancel: resnet-50")).to_be_visible()
 

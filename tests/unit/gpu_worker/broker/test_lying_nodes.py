@@ -2,19 +2,21 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 from msgspec import structs
 
-from bulletin.codes import CellOutcome
+from bulletin.codes import CellOutcome, LeaseEnd
 from bulletin.ids import AgentId, CellId, KernelId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
 from bulletin.wire import messages as wire
 from gpu_worker.broker.hub_answers import Hub
 from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.joins import Joins
 from gpu_worker.broker.kernels import Kernels
+from gpu_worker.broker.metering import Metering
+from gpu_worker.broker.records import LeaseRecord, OpenLease
 from gpu_worker.broker.session_names import SessionNames
 from tests.unit.gpu_worker.broker.broker_parts import BrokerParts
 from tests.unit.gpu_worker.broker.fake_hub import SCOPE, FakeHub
@@ -53,7 +55,7 @@ async def _nobody_asks(person: Person, question: object) -> wire.Refusal:
     raise AssertionError(f"{person.user} asks for {question}")
 
 
-def restart(broker: BrokerParts, hub: FakeHub) -> None:
+def restart(broker: BrokerParts, hub: FakeHub, unproved: Mapping[SessionId, UserName] = {}) -> None:
     """Begin with what a broker knows that has been started again: nothing of who is there."""
     url = f"http://127.0.0.1:{hub.server_address[1]}/hub/api"
     identity = Identity("own", Hub(url=url, token="service"), SCOPE)
@@ -65,8 +67,9 @@ def restart(broker: BrokerParts, hub: FakeHub) -> None:
         _nobody_asks,
         "GPU",
         broker.faults,
-        SessionNames("secret"),
+        SessionNames("secret", unproved),
     )
+    broker.agents._claims._names = kernels.names
     kernels.shell, kernels.groups, kernels.decisions = broker.shell, broker.groups, broker.kernels.decisions
     kernels.joins = Joins(broker.send, broker.tell_agent, broker.shell, broker.clock_ms)
     broker.kernels = broker.agents._kernels = kernels
@@ -132,10 +135,101 @@ def test_a_node_gives_nobody_the_session_of_another_users_notebook(
 def test_a_notebook_has_its_session_again_at_a_broker_that_was_restarted(broker: BrokerParts, hub: FakeHub) -> None:
     says(broker, "ann", wire.Submit(request=RequestId("r")))
     session = prepared(broker).session
+    lease = prepared(broker).lease
+    node = broker.shell.nodes[broker.shell.active_leases[lease].agent].node
     restart(broker, hub)
-    claim(broker, session=session, user=UserName("ann"), kernel=KERNELS["ann"])
+    claim(broker, node, lease=lease, session=session, user=UserName("ann"), kernel=KERNELS["ann"])
     says(broker, "ann")
     assert hears(broker, session) == ["ann"]
+
+
+@pytest.mark.parametrize("is_old", [False, True], ids=["one that nobody granted", "the lease that ended"])
+def test_a_node_keeps_no_notebook_from_other_nodes_by_a_lease_that_it_does_not_have(
+    broker: BrokerParts, is_old: bool
+) -> None:
+    """It had a cell of the notebook, says that it is over, and comes again with it."""
+    says(broker, "ann", wire.Submit(request=RequestId("r")))
+    granted = prepared(broker)
+    node = broker.shell.nodes[broker.shell.active_leases[granted.lease].agent].node
+    broker.report(node, wire.LeaseOver(lease=granted.lease, code=LeaseEnd.LEFT, sentence=""))
+    claim(
+        broker,
+        node,
+        lease=granted.lease if is_old else LeaseId("l-made-up"),
+        session=granted.session,
+        user=UserName("ann"),
+        kernel=KERNELS["ann"],
+    )
+    says(broker, "ann", wire.Submit(request=RequestId("r2")))
+    assert prepared(broker).lease != granted.lease
+    assert broker.shell.scheduler.state.pending == {}
+
+
+@pytest.mark.parametrize(
+    "session", [SessionNames("secret").draw(UserName("ann"), KERNELS["ann"]), SessionId("s-0123")], ids=["", "unproved"]
+)
+def test_what_a_broker_that_was_restarted_finds_in_its_ledger_is_the_notebooks_and_its_users(
+    broker: BrokerParts, hub: FakeHub, session: SessionId
+) -> None:
+    """Also where a Bulletin named the session whose names have no proof."""
+    record = LeaseRecord(
+        lease=LeaseId("l"),
+        session=session,
+        user=UserName("ann"),
+        project=ProjectId("maths"),
+        qos="interactive",
+        node="lying",
+        slots=(SlotId("gpu-0"),),
+        kind="gpu",
+        milli=1000,
+        granted_at_ms=0,
+    )
+    broker.shell.metering = Metering(broker.shell.scheduler.state, [OpenLease(record, 0)], [], 0)
+    restart(broker, hub, {session: UserName("ann")})
+    claim(broker, lease=record.lease, session=session, kernel=KERNELS["ann"], user=UserName("eve"))
+    lease = broker.shell.scheduler.state.leases[record.lease]
+    assert (lease.user, lease.session) == ("ann", session)
+    says(broker, "ann")
+    assert hears(broker, session) == ["ann"]
+
+
+def test_a_node_that_connects_without_end_is_taken_in_so_often_and_told_why(broker: BrokerParts) -> None:
+    def come(route: int, node: str = "lying") -> None:
+        message = structs.replace(broker.registration(node), process="one", clock_ms=None)
+        asyncio.run(broker.agents.take(f"{node}-{route}".encode(), message))
+
+    for route in range(1_000):
+        come(route)
+    taken = [said for _, said in broker.to_routes if isinstance(said, wire.Registered)]
+    [refusal] = [said for _, said in broker.to_routes if isinstance(said, wire.Refusal)]
+    assert len(taken) <= 150
+    assert "again and again" in refusal.sentence
+    assert "'lying'" in refusal.sentence
+    come(0, "honest")
+    assert isinstance(broker.to_routes[-1][1], wire.Registered), "others are taken in"
+    broker.now_ms += 10_000
+    come(1_000)
+    assert isinstance(broker.to_routes[-1][1], wire.Registered), "so is it, in time"
+
+
+def test_a_node_says_to_notebooks_one_line_that_can_be_read(broker: BrokerParts) -> None:
+    says(broker, "ann", wire.Submit(request=RequestId("r")))
+    granted = prepared(broker)
+    node = broker.shell.nodes[broker.shell.active_leases[granted.lease].agent].node
+    broker.to_routes.clear()
+    broker.report(
+        node,
+        wire.LeaseOver(lease=granted.lease, code=LeaseEnd.CANNOT_START, sentence="\x1b[2J\u202ebad\nsecond" * 5_000),
+    )
+    [sentence] = [said.sentence for _, said in broker.to_routes if isinstance(said, wire.Revoked)]
+    assert sentence.isprintable()
+    assert 0 < len(sentence) <= 1_000
+    says(broker, "eve", wire.Join(request=RequestId("j"), cell=CellId("c"), agent=AgentId("agent-lying")))
+    asked = next(said for said in broker.to_agents if isinstance(said, wire.HandOver))
+    broker.report("lying", wire.HandedOver(query=asked.query, sentence="\x1b]0;mine\x07no\n" * 5_000))
+    [sentence] = [said.sentence for _, said in broker.to_routes if isinstance(said, wire.Refusal)]
+    assert sentence.isprintable()
+    assert 0 < len(sentence) <= 1_000
 
 
 def test_a_node_hands_over_no_cell_of_another_node(broker: BrokerParts) -> None:

@@ -25,6 +25,20 @@ def offers(**changes: Any) -> tuple[wire.SlotOffer, ...]:
     return (structs.replace(GPU, **changes),)
 
 
+def held(**changes: Any) -> wire.HeldLease:
+    one = wire.HeldLease(
+        lease=LeaseId("l"),
+        session=SessionId("s"),
+        kernel=KernelId("k"),
+        user=UserName("eve"),
+        project=ProjectId("guests"),
+        qos="interactive",
+        slots=(),
+        walltime_ms=1,
+    )
+    return structs.replace(one, **changes)
+
+
 ODD: list[tuple[dict[str, Any], str]] = [
     ({"cpus": -1}, "cpus is -1"),
     ({"cpus": HUGE}, "cpus is"),
@@ -39,6 +53,7 @@ ODD: list[tuple[dict[str, Any], str]] = [
     ({"slots": offers(slot=SlotId(""))}, "slots.slot has 0 characters"),
     ({"slots": (GPU, GPU)}, "the same one twice"),
     ({"slots": tuple(structs.replace(GPU, slot=SlotId(str(n))) for n in range(5000))}, "number of slots is 5000"),
+    ({"held": tuple(held(lease=LeaseId(str(n))) for n in range(200))}, "number of held leases is 200"),
     ({"shared_account": "\u202eroot"}, "shared_account has characters"),
     ({"missing_protections": ("x",) * 1000}, "number of missing_protections"),
     ({"missing_protections": ("\x07",)}, "missing_protections has characters"),
@@ -71,20 +86,6 @@ def test_a_node_that_claims_what_cannot_be_is_told_which_field_and_others_go_on(
     assert list(broker.agents.known) == ["good"]
     broker.submit(ANN, "cell-a")
     assert broker.shell.scheduler.state.pending == {}, "its cell has the good node"
-
-
-def held(**changes: Any) -> wire.HeldLease:
-    one = wire.HeldLease(
-        lease=LeaseId("l"),
-        session=SessionId("s"),
-        kernel=KernelId("k"),
-        user=UserName("eve"),
-        project=ProjectId("guests"),
-        qos="interactive",
-        slots=(),
-        walltime_ms=1,
-    )
-    return structs.replace(one, **changes)
 
 
 @pytest.mark.parametrize(
