@@ -165,8 +165,13 @@ class Kernels:
             await self._send(kernel.route, wire.Pong(news=news))
 
     def learn(self, held: wire.HeldLease) -> None:
-        """Learn of a session that an agent has kept through a restart of this broker."""
-        if self.names.is_of(held.session, held.user, held.kernel):
+        """Learn of a session that an agent has kept through a restart of this broker.
+
+        One that only stands in for what an agent said is not put in the place of one that the notebook has.
+        """
+        if held.session == self.names.stand_in(held.user, held.kernel):
+            self._sessions.setdefault((held.user, held.kernel), held.session)
+        elif self.names.is_of(held.session, held.user, held.kernel):
             self._sessions[held.user, held.kernel] = held.session
 
     async def name_slots(self, word: str) -> None:

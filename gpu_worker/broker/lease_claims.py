@@ -65,4 +65,4 @@ class LeaseClaims:
             return held
         if active is not None:
             return structs.replace(held, session=active.session, kernel=active.kernel)
-        return structs.replace(held, session=self._names.draw(held.user, held.kernel))
+        return structs.replace(held, session=self._names.stand_in(held.user, held.kernel))

@@ -23,13 +23,18 @@ class SessionNames:
     def draw(self, user: UserName, kernel: KernelId) -> SessionId:
         """Draw a name for the session of a notebook that has none."""
         name = keys.make_id()
-        return SessionId(f"s-{name}-{self._prove(name, user, kernel)}")
+        return SessionId(f"s-{name}-{self._sign(name, user, kernel)}")
+
+    def stand_in(self, user: UserName, kernel: KernelId) -> SessionId:
+        """Name the session of a notebook of which nodes tell a name that is not its own: the same one each time."""
+        name = self._sign(user, kernel)
+        return SessionId(f"s-{name}-{self._sign(name, user, kernel)}")
 
     def is_of(self, session: SessionId, user: UserName, kernel: KernelId) -> bool:
         """Tell whether a session was drawn for this notebook."""
         name, _, proof = session.removeprefix("s-").rpartition("-")
-        return hmac.compare_digest(proof.encode(), self._prove(name, user, kernel).encode())
+        return hmac.compare_digest(proof.encode(), self._sign(name, user, kernel).encode())
 
-    def _prove(self, name: str, user: UserName, kernel: KernelId) -> str:
-        words = "".join(f"{len(word)}:{word}" for word in (name, user, kernel))  # no two are written the same
-        return hmac.new(self._key, words.encode(errors="surrogatepass"), hashlib.sha256).hexdigest()[: 2 * _PROOF_BYTES]
+    def _sign(self, *words: str) -> str:
+        text = "".join(f"{len(word)}:{word}" for word in words)  # no two are written the same
+        return hmac.new(self._key, text.encode(errors="surrogatepass"), hashlib.sha256).hexdigest()[: 2 * _PROOF_BYTES]

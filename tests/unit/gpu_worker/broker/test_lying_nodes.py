@@ -129,6 +129,26 @@ def test_a_node_gives_nobody_the_session_of_another_users_notebook(
     assert hears(broker, session) == ([] if is_restarted else ["ann"])
 
 
+def test_a_notebook_keeps_its_session_whatever_a_node_says_that_it_has_of_it(broker: BrokerParts) -> None:
+    says(broker, "ann", wire.Submit(request=RequestId("r")))
+    session = prepared(broker).session
+    claim(broker, session=SessionId("junk"), user=UserName("ann"), kernel=KERNELS["ann"])
+    says(broker, "ann")
+    assert hears(broker, session) == ["ann"]
+
+
+def test_leases_of_one_notebook_have_one_session_where_it_has_no_name_yet(broker: BrokerParts, hub: FakeHub) -> None:
+    """Agents of the version before kept names that prove nothing: the notebook is one all the same."""
+    restart(broker, hub)
+    for node in ("honest", "lying"):
+        its = {"lease": LeaseId(f"l-{node}"), "user": UserName("ann"), "kernel": KERNELS["ann"]}
+        claim(broker, node, session=SessionId("s-old"), **its)
+    (session,) = {lease.session for lease in broker.shell.scheduler.state.leases.values()}
+    says(broker, "ann")
+    assert session != "s-old"
+    assert hears(broker, session) == ["ann"]
+
+
 def test_a_notebook_has_its_session_again_at_a_broker_that_was_restarted(broker: BrokerParts, hub: FakeHub) -> None:
     says(broker, "ann", wire.Submit(request=RequestId("r")))
     session = prepared(broker).session
