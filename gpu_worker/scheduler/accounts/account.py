@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from bulletin.ids import LeaseId, ProjectId, RequestId, UserName
+from gpu_worker.scheduler.accounts.late_lines import LateLines
 from gpu_worker.scheduler.leases.leases import LEAVING, Lease, insert_hot
 from gpu_worker.scheduler.leases.life import Phase
 from gpu_worker.scheduler.leases.shapes import QueueEntry, QueueKey, Shape
@@ -126,7 +127,7 @@ class Account(UsageTotals, kw_only=True):
     reclaims: int = 0
     late_grant_ms: int = NEVER_MS  #: when a late request of it was last granted before its siblings'
     late: dict[RequestId, int] = msgspec.field(default_factory=dict)  #: late requests here and inside: what each costs
-    late_shapes: dict[RequestId, Shape] = msgspec.field(default_factory=dict)  #: what each of them asks for
+    late_lines: LateLines = msgspec.field(default_factory=LateLines)  #: the same, by what they ask for
     firm: frozenset[str] = frozenset()  #: classes of service that never borrow
     passed: QueueEntry | None = None  #: the first request that an admin put first, and that waits in this walk
     #: It among its siblings, and its own users among the projects inside it.
@@ -365,9 +366,8 @@ class Account(UsageTotals, kw_only=True):
         user = self.users.get(entry.user)
         if entry.key.turn or (user is not None and user.is_boosted):
             return 0
-        late = ((name, cost) for name, cost in self.late.items() if 0 < cost <= guaranteed)
-        name, cost = next(((name, cost) for name, cost in late if serves(self.late_shapes[name])), (entry.id, 0))
-        return 0 if name == entry.id else cost
+        first = self.late_lines.first(self.late, lambda shape: 0 < shape.cost <= guaranteed and serves(shape))
+        return 0 if first is None or first == entry.id else self.late[first]
 
     @property
     def _foremost(self) -> QueueEntry | None:

@@ -7,6 +7,7 @@ from gpu_worker.scheduler.accounts.branches import all_inside
 from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.shapes import QueueEntry
 from gpu_worker.scheduler.nodes.node import Node
+from gpu_worker.scheduler.placement.gone_cells import without_cells
 from gpu_worker.scheduler.state import State
 
 
@@ -28,18 +29,15 @@ def has_heir(state: State, request: Request, node: Node, gone: Sequence[Lease]) 
     heirs = [(its, entry) for its, entry in able.values() if not state.accounts.is_covered(its, entry)]
     if not heirs:
         return False
-    uses = [(lease.project, lease.user, lease.qos, lease.cost) for lease in gone]
-    for use in uses:
-        state.accounts.use(*use, -1)
-    found = any(
-        state.accounts.is_covered(its, entry)
-        and state.accounts.is_allowed(its, entry)
-        and (_is_rival(node, request, entry) or _fills_limit(account, its, cost, entry))
-        for its, entry in heirs
-    )
-    for use in uses:
-        state.accounts.use(*use, +1)
-    return found
+    with without_cells(state, gone):
+        if state.pools.cover(account, request.entry.shape, request.entry):
+            return False
+        return any(
+            state.accounts.is_covered(its, entry)
+            and state.accounts.is_allowed(its, entry)
+            and (_is_rival(node, request, entry) or _fills_limit(account, its, cost, entry))
+            for its, entry in heirs
+        )
 
 
 def _left(state: State, at: Account, gone: Sequence[Lease]) -> int:

@@ -7,6 +7,7 @@ from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.lending import lent_to
 from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.shapes import Shape
+from gpu_worker.scheduler.placement.gone_cells import without_cells
 from gpu_worker.scheduler.state import State
 
 
@@ -44,10 +45,6 @@ def would_be_lent(state: State, request: Request, gone: Iterable[Lease]) -> bool
     is_home = bool(gone) and all(state.pools.covers(one.pool, account, shape.cost) for one in gone)
     if is_home or not state.accounts.has_lenders:
         return True
-    uses = [(lease.project, lease.user, lease.qos, lease.cost) for lease in gone]
-    for use in uses:
-        state.accounts.use(*use, -1)
-    lacks = lacks_of_lent(state, account, shape)
-    for use in uses:
-        state.accounts.use(*use, +1)
+    with without_cells(state, gone):
+        lacks = lacks_of_lent(state, account, shape)
     return lacks is None or lacks <= 0

@@ -12,6 +12,7 @@ from gpu_worker.scheduler.nodes.node import Node
 from gpu_worker.scheduler.placement.ahead import Ahead
 from gpu_worker.scheduler.placement.backfill import Head
 from gpu_worker.scheduler.placement.feasible import may_hold
+from gpu_worker.scheduler.placement.gone_cells import without_cells
 from gpu_worker.scheduler.placement.heirs import has_heir
 from gpu_worker.scheduler.placement.lent import would_be_lent
 from gpu_worker.scheduler.placement.places import Placement, distance, has_slots, idles, victims_of
@@ -252,24 +253,15 @@ def _would_be_kept(state: State, request: Request, ahead: Ahead, node: Node, cho
         return False
     shape = request.entry.shape
     late = ahead.late_heads(node, shape)
-    if late and _is_covered_without(state, request, [one.lease for one in chosen]):
-        late = [head for head in late if head.is_before_covered]
+    if late:
+        with without_cells(state, (one.lease for one in chosen)):
+            is_covered = state.is_covered(request)
+        late = [head for head in late if head.is_before_covered or not is_covered]
     if not late:
         return False
     grace_ms = max(state.grace_ms(one.lease) for one in chosen)
     end_ms = state.accounts.now_ms + grace_ms + state.settings.start_ms + shape.walltime_ms
     return any(head.is_delayed(node, shape, [one.lease for one in chosen], end_ms) for head in late)
-
-
-def _is_covered_without(state: State, request: Request, gone: Sequence[Lease]) -> bool:
-    """Whether a guarantee covers the request once these cells have gone."""
-    uses = [(lease.project, lease.user, lease.qos, lease.cost) for lease in gone]
-    for use in uses:
-        state.accounts.use(*use, -1)
-    is_covered = state.is_covered(request)
-    for use in uses:
-        state.accounts.use(*use, +1)
-    return is_covered
 
 
 def _has_other_slots(node: Node, shape: Shape, head: Shape, chosen: Sequence[Victim]) -> bool:

@@ -75,7 +75,8 @@ class Patience:
             return
         accounts.user_of(request.project, request.user).late = request.id
         for at in accounts.of(request.project).path:
-            at.late[request.id], at.late_shapes[request.id] = request.entry.shape.cost, request.entry.shape
+            at.late[request.id] = request.entry.shape.cost
+            at.late_lines.add(request.id, request.entry.shape)
         accounts.of(request.project).note_change()
 
     @staticmethod
@@ -89,7 +90,7 @@ class Patience:
             at.late_grant_ms = now_ms
         for at in accounts.of(request.project).path:
             at.late.pop(request.id, None)
-            at.late_shapes.pop(request.id, None)
+            at.late_lines.discard(request.id)
         accounts.of(request.project).note_change()
 
 

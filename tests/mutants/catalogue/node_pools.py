@@ -109,8 +109,8 @@ NODE_POOLS = (
         "a-home-is-kept-for-who-cannot-run-there",
         "accounts/account.py",
         "Account.kept_there",
-        "serves(self.late_shapes[name])",
-        "True",
+        "0 < shape.cost <= guaranteed and serves(shape)",
+        "0 < shape.cost <= guaranteed",
         "of a node pool nothing is kept for who could not run there",
     ),
     (

@@ -87,3 +87,22 @@ def test_no_cell_goes_for_who_waits_for_somebody_that_has_waited_for_their_patie
     assert taken_s >= 1151, "while the one who types is there, the other GPU is of no use to it"
     assert not more
     assert day.grants("large")[0] <= 1151 + YOUNG_S + GRACE_S + SOON_S
+
+
+@pytest.mark.parametrize("elsewhere", [[], [opens(1, "elsewhere", "lab", 6000, qos="batch", gpu_type="A100")]])
+def test_an_owners_batch_cell_at_home_goes_for_it_also_beside_one_that_waits_for_all_of_it(
+    elsewhere: list[hi.At],
+) -> None:
+    """The GPU is guaranteed to it in the node pool (3), whatever it has elsewhere: nobody who is late comes before."""
+    text = (
+        '[qos.interactive]\npatience = "10 min"\nwalltime = "20 min"\n[node_pools.h100]\ngpu = "H100"\n'
+        "[projects.lab]\nguaranteed = 1\nnode_pools = { h100 = 1 }\n"
+    )
+    day = play(
+        text, node("n", 2, "NVIDIA H100 80GB HBM3"), node("m", 1), elsewhere,
+        opens(2, "typing", "guests", 1150, gpu_type="H100"),
+        opens(300, "batch", "lab", 5000, qos="batch", gpu_type="H100"),
+        opens(310, "large", "others", 60, gpus=2, time=300, gpu_type="H100"),
+        opens(920, "small", "lab", 600, gpu_type="H100"), last=2000,
+    )  # fmt: skip
+    assert day.grants("small")[0] <= 920 + GRACE_S + SOON_S

@@ -132,6 +132,14 @@ def test_a_node_gives_nobody_the_session_of_another_users_notebook(
     assert hears(broker, session) == ([] if is_restarted else ["ann"])
 
 
+def test_a_notebook_keeps_its_session_whatever_a_node_says_that_it_has_of_it(broker: BrokerParts) -> None:
+    says(broker, "ann", wire.Submit(request=RequestId("r")))
+    session = prepared(broker).session
+    claim(broker, session=SessionId("junk"), user=UserName("ann"), kernel=KERNELS["ann"])
+    says(broker, "ann")
+    assert hears(broker, session) == ["ann"]
+
+
 def test_a_notebook_has_its_session_again_at_a_broker_that_was_restarted(broker: BrokerParts, hub: FakeHub) -> None:
     says(broker, "ann", wire.Submit(request=RequestId("r")))
     session = prepared(broker).session
