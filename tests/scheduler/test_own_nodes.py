@@ -1,6 +1,7 @@
 """A node that a user has brought is theirs alone: it goes first for them, is nobody else's, and costs nothing."""
 
 import random
+import sys
 
 import msgspec
 import pytest
@@ -224,6 +225,79 @@ def test_a_hot_session_of_ones_own_leaves_for_another_one() -> None:
     evicted = pool.ask("ann2")
     assert [one.lease for one in evicted if isinstance(one, Evict)] == [pool.lease_of("ann1")]
     assert granted(pool.say(ev.LeaseEnded(pool.lease_of("ann1")))) == {"ann2": "anns"}
+
+
+def test_whoever_would_delay_one_that_waits_for_the_own_node_alone_has_the_pools_gpu() -> None:
+    pool = Pool()
+    pool.join("shared", slots(1))
+    pool.join("anns", slots(2), "ann")
+    pool.start("ann1")
+    assert granted(pool.ask("ann2", gpus=2)) == {}
+    assert granted(pool.ask("ann3")) == {"ann3": "shared"}
+    assert granted(pool.end("ann1")) == {"ann2": "anns"}
+
+
+def test_whoever_is_over_in_time_starts_beside_one_that_waits_for_the_own_node_alone() -> None:
+    pool = Pool()
+    pool.join("shared", slots(1))
+    pool.join("anns", slots(2), "ann")
+    pool.start("ann1")
+    pool.start("eve1")
+    assert granted(pool.ask("ann2", gpus=2)) == {}
+    assert granted(pool.ask("ann3", walltime_ms=10 * MINUTE)) == {"ann3": "anns"}
+    assert granted(pool.ask("ann4")) == {}, "the pool is full, and it would be in the way of ann2"
+    assert granted(pool.end("eve1")) == {"ann4": "shared"}
+
+
+def test_a_start_on_the_own_node_is_no_turn_of_the_project_to_pass_others_in_the_pool() -> None:
+    def next_of_the_pool(owner: str) -> dict[str, str]:
+        pool = Pool(Project(id=ProjectId("p")), Project(id=ProjectId("q"), priority=10))
+        pool.join("shared", slots(1))
+        if owner:
+            pool.join("anns", slots(1), owner)
+            pool.start("ann1")
+        pool.start("eve1", project="q")
+        if owner:
+            pool.ask("ann2")
+        pool.ask("bob1")
+        pool.now_ms += pool.scheduler.state.qos["interactive"].patience_ms + MINUTE
+        pool.ask("eve2", project="q")
+        pool.say(ev.Tick())
+        if owner:
+            assert granted(pool.end("ann1")) == {"ann2": "anns"}
+        return granted(pool.end("eve1"))
+
+    assert next_of_the_pool("") == {"bob1": "shared"}
+    assert next_of_the_pool("ann") == {"bob1": "shared"}
+
+
+def test_where_nothing_has_changed_nobody_is_looked_at_anew() -> None:
+    assert _calls_of_a_tick(80) - _calls_of_a_tick(8) < 5 * 72, "of one request that is looked at there are hundreds"
+
+
+def _calls_of_a_tick(waiting: int) -> int:
+    """Count the calls of functions in a step in which nothing happens, while so many wait who have brought a node."""
+    pool, calls = Pool(), [0]
+    pool.join("shared", slots(1))
+    pool.start("eve1")
+    for number in range(waiting // 4):
+        user = f"user{number}-"
+        pool.join(f"node{number}", slots(1), user)
+        pool.start(f"{user}0", user=user)
+        for one in range(1, 5):
+            assert granted(pool.ask(f"{user}{one}", user=user)) == {}
+    pool.now_ms += 1000
+    pool.say(ev.Tick())
+
+    def count(_frame: object, event: str, _arg: object) -> None:
+        calls[0] += event == "call"
+
+    sys.setprofile(count)
+    try:
+        pool.scheduler.step(ev.Tick(), pool.now_ms + 1)
+    finally:
+        sys.setprofile(None)
+    return calls[0]
 
 
 def test_whoever_waits_for_the_own_node_alone_is_told_so() -> None:

@@ -24,7 +24,8 @@ class OwnNodes:
 
     def __init__(self) -> None:
         self.by_owner: dict[UserName, dict[AgentId, Node]] = {}
-        self.were_there = False  #: there were some when it was settled last who waits for them
+        #: What decided where the requests of each user wait, when that was looked at last.
+        self.settled: dict[UserName, object] = {}
 
     def note(self, node: Node) -> None:
         """Note that a node is there; of the pool's own nothing is noted."""
