@@ -311,6 +311,7 @@ class Refuse(msgspec.Struct, frozen=True, tag=True):
 
     request: RequestId
     reason: Reason
+    had_own_node: bool = False  #: a node that its user has brought could run it, and has been gone for too long
 
 
 class Right(Enum):

@@ -13,6 +13,7 @@ from gpu_worker.scheduler.estimates.explain import waiting
 from gpu_worker.scheduler.invariants import check
 from gpu_worker.scheduler.machine import Scheduler
 from gpu_worker.scheduler.nodes.capacity import capacity
+from gpu_worker.scheduler.nodes.own_nodes import AWAY_MS
 from gpu_worker.scheduler.policy.projects import Budget, NodePool, Project, QoS, SchedulerSettings
 from tests.scheduler.bench import MINUTE, models, slots
 
@@ -62,6 +63,16 @@ class Pool:
         lease = self.lease_of(session)
         actions = self.say(ev.CellEnded(lease, CellId(f"cell of {session}")))
         return actions + self.say(ev.LeaseEnded(lease))
+
+    def refused_by(self, last_ms: int) -> list[Refuse]:
+        """Let time pass until then, and list who is refused just then, and nobody before."""
+        found: list[Refuse] = []
+        while (at_ms := self.scheduler.deadline()) is not None and at_ms <= last_ms:
+            assert found == [], "before its time"
+            self.now_ms = at_ms
+            found = [one for one in self.say(ev.Tick()) if isinstance(one, Refuse)]
+        assert self.now_ms == last_ms
+        return found
 
     def where(self) -> dict[str, str]:
         """Say which session is on which node."""
@@ -155,8 +166,75 @@ def test_what_the_pool_could_never_give_runs_on_the_own_node_and_is_refused_with
     (reason,) = refused(pool.ask("eve1", gpu_type="H100"))
     assert "T4" in reason
     assert "H100" not in reason.replace("'H100'", ""), "nobody is told what others have brought"
-    (again,) = refused(pool.say(ev.AgentLost(AgentId("anns"))))
-    assert "T4" in again
+    assert refused(pool.say(ev.AgentLost(AgentId("anns")))) == [], "it may be back in a moment"
+    (again,) = pool.refused_by(AWAY_MS)
+    assert "T4" in str(again.reason)
+
+
+def test_whoever_waits_for_the_own_node_alone_waits_on_while_that_is_gone_for_a_moment_and_is_told_so() -> None:
+    pool = Pool()
+    pool.join("shared", slots(1))
+    pool.join("anns", slots(2), "ann")
+    pool.start("ann1")
+    assert pool.ask("ann2", gpus=2) == []
+    pool.now_ms += MINUTE
+    assert refused(pool.say(ev.AgentLost(AgentId("anns")))) == []
+    assert pool.ask("ann3", gpus=2) == [], "nor is who asks meanwhile"
+    said = waiting(pool.scheduler.state, RequestId("ann2/2"), pool.now_ms)
+    assert said is not None
+    assert "the node that you have brought is not there and is awaited for 10 min more" in said.reason
+    pool.now_ms += MINUTE
+    assert granted(pool.join("anns", slots(2), "ann")) == {"ann2": "anns"}
+    pool.now_ms += AWAY_MS
+    assert refused(pool.say(ev.Tick())) == []
+
+
+def test_whoever_is_refused_since_the_own_node_is_gone_for_long_is_told_of_that() -> None:
+    pool = Pool()
+    pool.join("shared", slots(1))
+    pool.join("anns", slots(2), "ann")
+    pool.start("ann1")
+    pool.ask("ann2", gpus=2)
+    pool.say(ev.AgentLost(AgentId("anns")))
+    (refusal,) = pool.refused_by(AWAY_MS)
+    assert refusal.had_own_node
+    (other,) = (one for one in pool.ask("eve1", gpus=2) if isinstance(one, Refuse))
+    assert not other.had_own_node
+
+
+def test_whoever_needs_the_own_node_waits_while_it_is_drained() -> None:
+    pool = Pool()
+    pool.join("shared", slots(1))
+    pool.join("anns", slots(2), "ann")
+    pool.say(ev.NodeDrained(AgentId("anns"), is_drained=True))
+    assert pool.ask("ann1", gpus=2) == []
+    said = waiting(pool.scheduler.state, RequestId("ann1/1"), pool.now_ms)
+    assert said is not None
+    assert "anns" in said.reason
+    assert granted(pool.say(ev.NodeDrained(AgentId("anns"), is_drained=False))) == {"ann1": "anns"}
+
+
+def test_after_a_restart_of_the_pool_nobody_is_refused_before_their_own_node_can_be_back() -> None:
+    pool = Pool()
+    pool.say(ev.OwnNodesAwaited({AgentId("anns"): UserName("ann")}, 5 * MINUTE))
+    pool.join("shared", slots(1))
+    assert pool.ask("ann1", gpus=2) == []
+    assert refused(pool.ask("eve1", gpus=2)) != []
+    assert granted(pool.join("anns", slots(2), "ann")) == {"ann1": "anns"}
+    late = Pool()
+    late.say(ev.OwnNodesAwaited({AgentId("anns"): UserName("ann")}, 5 * MINUTE))
+    late.join("shared", slots(1))
+    assert late.ask("ann1", gpus=2) == []
+    assert len(late.refused_by(5 * MINUTE)) == 1
+
+
+def test_where_nothing_but_a_node_of_somebodys_own_is_there_no_node_is_connected_to_the_pool() -> None:
+    pool = Pool()
+    pool.join("anns", slots(1), "ann")
+    pool.ask("bob1")
+    said = waiting(pool.scheduler.state, RequestId("bob1/1"), pool.now_ms)
+    assert said is not None
+    assert said.reason == "no node is connected to the pool"
 
 
 def test_the_rules_for_classes_hold_there_too() -> None:

@@ -27,11 +27,12 @@ def settle(state: State) -> list[tuple[Request, Reason]]:
     Only users are looked at of whom something has changed: to look at all who wait costs as much as to decide.
     """
     nodes, nowhere = state.own_nodes, list[tuple[Request, Reason]]()
-    if not nodes.by_owner and not nodes.settled:
+    nodes.pop_over(state.accounts.now_ms)
+    if not nodes.by_owner and not nodes.absent and not nodes.settled:
         return nowhere
     mine: dict[UserName, list[Request]] = {}
     for request in state.pending.values():
-        if request.lane == "own" or request.user in nodes.by_owner:
+        if request.lane == "own" or nodes.is_any_of(request.user):
             mine.setdefault(request.user, []).append(request)
     rules, before, nodes.settled = _rules(state), nodes.settled, {}
     for user, requests in mine.items():
@@ -55,7 +56,8 @@ def _rules(state: State) -> object:
 def _signature(state: State, user: UserName, requests: Iterable[Request]) -> object:
     """Sum up what decides where a user's requests wait: they themselves, and what goes on on the nodes of theirs."""
     nodes = [(node.agent, node.seq, node.changes, node.kind.longest_ms) for node in state.own_nodes.of(user)]
-    return nodes, [(one.id, one.entry, one.standing, one.project, one.walltime_ms) for one in requests]
+    gone = tuple(state.own_nodes.absent.get(user, {}).items())
+    return nodes, gone, [(one.id, one.entry, one.standing, one.project, one.walltime_ms) for one in requests]
 
 
 class _OneUser:
@@ -85,13 +87,15 @@ class _OneUser:
         node = self._find_room(request, own) if is_queued else None
         never = find_never(state, request, in_pool) if node is None else None
         is_own = node is not None or (could_be_own and never is not None)
+        if never is not None and not is_own:
+            return never  # it still is what it was: who is refused is told that their node is gone
         state.reshape(request, own.lane if is_own else in_pool.lane)
         if node is not None:
             self.is_about_to_start = True
             self._claims.setdefault(node.agent, []).append(own)
         elif is_own and is_queued:
             self._hold(request)
-        return None if is_own else never
+        return None
 
     def _hold(self, request: Request) -> None:
         """Hold a node of theirs for a request that waits for no other, unless one ahead of it waits for the same."""

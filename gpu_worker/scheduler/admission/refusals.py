@@ -65,7 +65,7 @@ def refusal(state: State, event: RequestSubmitted) -> Reason | None:
 
 def _is_for_own_node(state: State, event: RequestSubmitted, shape: Shape, walltime_ms: int) -> bool:
     """Whether a node that its user has brought could hold a request, and the rules of the project let it run there."""
-    if event.user not in state.own_nodes.by_owner:
+    if not state.own_nodes.is_any_of(event.user):
         return False
     qos, has_gpus = state.qos[event.qos], state.slot_catalog.has_gpus
     asked = event.gpus, event.gpu_type, shape.wants, qos, walltime_ms
@@ -121,7 +121,7 @@ def hopeless(state: State) -> list[tuple[Request, Reason]]:
     found = list[tuple[Request, Reason]]()
     for request in state.pending.values():
         shape = request.entry.shape
-        if request.user in state.own_nodes.by_owner:
+        if state.own_nodes.is_any_of(request.user) or request.lane == "own":
             continue  # whoever has a node is asked about with that (`own_places`)
         reason: Reason | None = never_held(state, request.gpus, request.gpu_type, shape)
         reason = reason or never_allowed(state, request.project, request.user, shape, request.walltime_ms)

@@ -18,6 +18,8 @@ def say_room(state: State, request: Request, now_ms: int) -> tuple[Room, list[st
     """Find why there is no room for a request, and say it: what is kept from it, what is busy, what is drained."""
     if state.slot_catalog.is_yet_to_come(request.entry.shape):
         return Room(is_there=False, reason="", drained=""), [_awaited(state.slot_catalog.awaited, now_ms)]
+    if gone := _own_absent(state, request, now_ms):
+        return Room(is_there=False, reason="", drained=""), [gone]
     room = _find_room(state, request.entry.shape)
     kept, number = _kept_hot(state, request)
     busy = ""
@@ -35,6 +37,16 @@ def _awaited(nodes: AwaitedNodes, now_ms: int) -> str:
     if len(nodes.names) == 1:
         return f"node {nodes.names[0]}, which was there before the pool was started again, is awaited for {left} more"
     return f"{len(nodes.names)} nodes that were there before the pool was started again are awaited for {left} more"
+
+
+def _own_absent(state: State, request: Request, now_ms: int) -> str:
+    """Say that the node is gone that its user has brought, and that it waits for; empty where one is there."""
+    shape, nodes = request.entry.shape, state.own_nodes
+    if shape.lane != "own" or any(node.could_hold(shape) for node in nodes.of(request.user)):
+        return ""
+    gone = nodes.absent_for(request.user, shape)
+    left = "" if gone is None else f" and is awaited for {show_duration(max(0, gone.until_ms - now_ms))} more"
+    return f"the node that you have brought is not there{left}; the pool has none for this"
 
 
 def _of_others(state: State, request: Request) -> str:
@@ -69,7 +81,7 @@ def _find_room(state: State, shape: Shape) -> Room:
 
 
 def _room(state: State, shape: Shape, capable: list[Node], drained: str) -> Room:
-    if not state.nodes:
+    if all(node.owner for node in state.nodes.values()) and shape.lane != "own":
         return Room(is_there=False, reason="no node is connected to the pool", drained="")
     if not capable:
         what = count(shape.need, on_cpu=shape.lane == "cpu") if shape.wants == PLAIN else "all that it asks for"

@@ -13,10 +13,13 @@ from bulletin.wire import messages as wire
 from gpu_worker.broker.agent_admission import AgentAdmission, KeyOf
 from gpu_worker.broker.agents import slot_word_of
 from gpu_worker.broker.metering import Metering
+from gpu_worker.broker.node_notes import AWAITED_MS
 from gpu_worker.broker.own_node_claims import MOST_SLOTS
 from gpu_worker.broker.recall import past
 from gpu_worker.node_registry import NodeRegistry
-from gpu_worker.scheduler.events import UseRecalled
+from gpu_worker.scheduler import events
+from gpu_worker.scheduler.events import OwnNodesAwaited, UseRecalled
+from gpu_worker.scheduler.nodes.own_nodes import AWAY_MS
 from gpu_worker.scheduler.policy.projects import SchedulerSettings
 from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, EVE, HOUR_MS, BrokerParts
 
@@ -238,6 +241,29 @@ def test_a_gpu_of_ones_own_in_a_pool_of_cpu_slots_changes_nothing_of_what_is_rem
     uses = [use for event in recalled if isinstance(event, UseRecalled) for use in event.uses]
     assert [(use.user, use.amount) for use in uses] == [("eve", 1000 * MINUTE_MS)]
     assert slot_word_of(pool.ledger.slot_kinds()) == "CPU slot"
+
+
+def test_whose_nodes_may_come_is_known_when_a_broker_starts(pool: BrokerParts, tmp_path: Path) -> None:
+    registered(tmp_path)
+    owners = NodeRegistry(tmp_path).owners
+    assert owners == {OWN: "ann"}
+    told = [event for event, _ in past(pool.ledger, SchedulerSettings(), [], pool.now_ms, None, owners)]
+    assert OwnNodesAwaited(owners, pool.now_ms + AWAITED_MS) in told
+
+
+def test_whoever_is_refused_since_their_node_is_gone_reads_that(pool: BrokerParts) -> None:
+    fill(pool)
+    come(pool, slots=pool.registration(OWN, 2).slots)
+    pool.submit(ANN, "mine", gpus=2)
+    assert where(pool)["ann"] == OWN
+    pool.submit(ANN, "more", gpus=2)
+    pool.report(OWN, wire.Leaving())
+    pool.report(OWN, wire.Left())
+    assert "ann" in waiting(pool), "it may be back in a moment"
+    pool.now_ms += AWAY_MS
+    pool.step(events.Tick())
+    sentences = [message.sentence for _, message in pool.to_sessions if isinstance(message, wire.Refusal)]
+    assert "The node that you have brought could run it, and is gone." in sentences[-1]
 
 
 @pytest.mark.parametrize("answers", range(8))
