@@ -235,6 +235,23 @@ def test_where_nothing_but_a_node_of_somebodys_own_is_there_no_node_is_connected
     said = waiting(pool.scheduler.state, RequestId("bob1/1"), pool.now_ms)
     assert said is not None
     assert said.reason == "no node is connected to the pool"
+    pool.start("ann1")
+    pool.ask("ann2")
+    said = waiting(pool.scheduler.state, RequestId("ann2/3"), pool.now_ms)
+    assert said is not None
+    assert "no node is connected to the pool" in said.reason
+    assert "the node that you have brought has no room for it now" in said.reason
+
+
+def test_whoever_may_not_have_a_node_alone_reads_that_of_their_own_node_too() -> None:
+    pool = Pool()
+    pool.join("shared", slots(1))
+    pool.join("anns", slots(2), "ann")
+    assert refused(pool.ask("ann1", gpus=2)) == []
+    (reason,) = refused(pool.ask("ann2", gpus=2, is_exclusive=True))
+    assert reason.startswith("QoS 'interactive' gives no cell a node for itself.")
+    (reason,) = refused(pool.ask("eve1", gpus=2, is_exclusive=True))
+    assert "no node here has just 2 GPUs" in reason
 
 
 def test_the_rules_for_classes_hold_there_too() -> None:

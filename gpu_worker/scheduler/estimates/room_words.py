@@ -8,6 +8,7 @@ from gpu_worker.scheduler.leases.resources import PLAIN
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.nodes.awaited_nodes import AwaitedNodes
 from gpu_worker.scheduler.nodes.node import Node
+from gpu_worker.scheduler.nodes.own_nodes import shape_of
 from gpu_worker.scheduler.placement.keep_time import kept_from_until_ms
 from gpu_worker.scheduler.placement.open_nodes import closed_pools
 from gpu_worker.scheduler.policy.projects import Preemption
@@ -27,7 +28,8 @@ def say_room(state: State, request: Request, now_ms: int) -> tuple[Room, list[st
         busy = _all_busy(request.entry.shape, room.busy)
     elif room.busy > number:
         busy = "all others are busy"
-    return room, [part for part in (_of_others(state, request), kept, room.reason, busy, room.drained) if part]
+    parts = (_of_others(state, request), kept, room.reason, busy, room.drained, _own_busy(state, request))
+    return room, [part for part in parts if part]
 
 
 def _awaited(nodes: AwaitedNodes, now_ms: int) -> str:
@@ -47,6 +49,15 @@ def _own_absent(state: State, request: Request, now_ms: int) -> str:
     gone = nodes.absent_for(request.user, shape)
     left = "" if gone is None else f" and is awaited for {show_duration(max(0, gone.until_ms - now_ms))} more"
     return f"the node that you have brought is not there{left}; the pool has none for this"
+
+
+def _own_busy(state: State, request: Request) -> str:
+    """Say of a request that waits for the pool that it found no room on a node of its user's own either."""
+    if request.lane == "own" or not state.own_nodes.of(request.user):
+        return ""
+    own = shape_of(request, "own", state.qos[request.qos], state.slot_catalog, state.own_nodes)
+    able = any(node.holds(own) and not node.is_drained for node in state.own_nodes.of(request.user))
+    return "the node that you have brought has no room for it now" if able else ""
 
 
 def _of_others(state: State, request: Request) -> str:
