@@ -407,6 +407,18 @@ def test_whoever_waits_for_the_own_node_alone_is_told_so() -> None:
     assert said.wait_ms == 30 * MINUTE
 
 
+def test_nobody_stands_before_another_on_a_node_of_ones_own() -> None:
+    pool = Pool()
+    pool.join("shared", slots(1))
+    for user in ("bob", "ann"):
+        pool.join(f"{user}s", slots(2), user)
+        pool.start(f"{user}1", gpus=2)
+    for session in ("bob2", "bob3", "ann2", "ann3"):
+        assert granted(pool.ask(session, gpus=2)) == {}
+    said = [waiting(pool.scheduler.state, name, pool.now_ms) for name in pool.scheduler.state.pending]
+    assert [one.position for one in said if one is not None] == [1, 2, 1, 2]
+
+
 def test_its_cells_are_told_when_it_is_lost_and_who_asks_again_waits_for_the_pool() -> None:
     pool = Pool()
     pool.join("shared", slots(1))

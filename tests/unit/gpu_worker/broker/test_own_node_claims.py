@@ -1,5 +1,6 @@
 """The node that a user has brought is run by somebody who is trusted with nothing but their own cells."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from gpu_worker.broker.agents import slot_word_of
 from gpu_worker.broker.metering import Metering
 from gpu_worker.broker.node_notes import AWAITED_MS
 from gpu_worker.broker.own_node_claims import MOST_SLOTS
+from gpu_worker.broker.picture import draw
 from gpu_worker.broker.recall import past
 from gpu_worker.node_registry import NodeRegistry
 from gpu_worker.scheduler import events
@@ -264,6 +266,32 @@ def test_whoever_is_refused_since_their_node_is_gone_reads_that(pool: BrokerPart
     pool.step(events.Tick())
     sentences = [message.sentence for _, message in pool.to_sessions if isinstance(message, wire.Refusal)]
     assert "The node that you have brought could run it, and is gone." in sentences[-1]
+
+
+def test_who_waits_for_it_alone_is_in_nobody_elses_line(pool: BrokerParts) -> None:
+    fill(pool)
+    come(pool, slots=pool.registration(OWN, 2).slots)
+    pool.submit(ANN, "mine", gpus=2)
+    pool.submit(ANN, "more", gpus=2)
+    assert waiting(pool) == {"ann"}
+    seen = {}
+    for person in (ANN, EVE, ADMIN):
+        drawn = asyncio.run(
+            draw(
+                person,
+                pool.shell,
+                pool.agents,
+                pool.ledger,
+                pool.clock_ms,
+                lambda _: "",
+                started_ms=0,
+                counters={},
+                ledger_problem="",
+                serves_hub=True,
+            )
+        )
+        seen[person.user] = [one.user for one in drawn.waiting]
+    assert seen == {"ann": ["ann"], "eve": [], "root": ["ann"]}
 
 
 @pytest.mark.parametrize("answers", range(8))
