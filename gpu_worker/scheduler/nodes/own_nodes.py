@@ -26,7 +26,7 @@ from gpu_worker.scheduler.policy.projects import QoS
 AWAY_MS = 10 * MINUTE_MS
 
 
-class AbsentNode(msgspec.Struct, frozen=True):
+class AwayNode(msgspec.Struct, frozen=True):
     """One that is gone, and may be back until a time."""
 
     kind: NodeKind | None  #: None: it has not been there since the scheduler was started, and nobody knows what it has
@@ -42,7 +42,7 @@ class OwnNodes:
 
     def __init__(self) -> None:
         self.by_owner: dict[UserName, dict[AgentId, Node]] = {}
-        self.absent: dict[UserName, dict[AgentId, AbsentNode]] = {}
+        self.absent: dict[UserName, dict[AgentId, AwayNode]] = {}
         #: What decided where the requests of each user wait, when that was looked at last.
         self.settled: dict[UserName, object] = {}
 
@@ -65,14 +65,14 @@ class OwnNodes:
         there.pop(node.agent, None)
         if not there:
             self.by_owner.pop(node.owner, None)
-        gone = AbsentNode(node.whole_kind or node.kind, now_ms + AWAY_MS)
+        gone = AwayNode(node.whole_kind or node.kind, now_ms + AWAY_MS)
         self.absent.setdefault(node.owner, {})[node.agent] = gone
 
     def expect(self, owners: Mapping[AgentId, UserName], until_ms: int) -> None:
         """Wait for these nodes until then, of which nothing but their owners is known."""
         for agent, owner in owners.items():
             if agent not in self.by_owner.get(owner, {}):
-                self.absent.setdefault(owner, {}).setdefault(agent, AbsentNode(None, until_ms))
+                self.absent.setdefault(owner, {}).setdefault(agent, AwayNode(None, until_ms))
 
     def pop_over(self, now_ms: int) -> None:
         """Wait no longer for those whose time is over."""
@@ -98,7 +98,7 @@ class OwnNodes:
         """Whether a node of a user could hold a request of theirs, were it there, not drained, and empty."""
         return any(node.could_hold(shape) for node in self.of(user)) or self.absent_for(user, shape) is not None
 
-    def absent_for(self, user: UserName, shape: Shape) -> AbsentNode | None:
+    def absent_for(self, user: UserName, shape: Shape) -> AwayNode | None:
         """Find the node of a user that could hold a request of theirs, and is gone: the one that is awaited longest."""
         able = [one for one in self.absent.get(user, {}).values() if one.could_hold(shape)]
         return max(able, key=lambda one: one.until_ms, default=None)
