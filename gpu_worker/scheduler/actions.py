@@ -306,7 +306,7 @@ class Grant(msgspec.Struct, frozen=True, tag=True):
     walltime_ms: int
 
 
-class Refuse(msgspec.Struct, frozen=True, tag=True):
+class Refuse(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """Tell the kernel that its request is over; `str(reason)` is the sentence for people."""
 
     request: RequestId
