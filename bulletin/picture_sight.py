@@ -23,7 +23,7 @@ def hide_others(picture: Picture, user: UserName) -> Picture:
         picture,
         # What others have brought for themselves is none of the pool's.
         slots=tuple(named(slot) for slot in picture.slots if slot.owner in ("", user)),
-        waiting=tuple(map(waiting, picture.waiting)),
+        waiting=tuple(waiting(one) for one in picture.waiting if one.user == user or not one.is_for_own),
         recent=tuple(cell for cell in picture.recent if cell.user == user),
         counters={},
         # Addresses, and words of the database's driver and of agents.

@@ -13,6 +13,7 @@ import structlog
 from msgspec import structs
 
 from bulletin.errors import BadConfig
+from bulletin.ids import AgentId, UserName
 from bulletin.wire import keys
 from bulletin.wire.keys import EarlierKey, NodesFile, RegisteredNode
 from gpu_worker.file_locks import locked
@@ -115,6 +116,13 @@ class NodeRegistry:
         """
         self._follow()
         return None if self._is_over(public_key) else self._owners.get(public_key)
+
+    @property
+    def owners(self) -> dict[AgentId, UserName]:
+        """The nodes that users have brought, for themselves alone: whose each is, by its name."""
+        self._follow()
+        whose = ((name, self._owners.get(key)) for key, name in self._names.items() if not self._is_over(key))
+        return {AgentId(name): UserName(owner) for name, owner in whose if owner}
 
     def add(
         self,

@@ -354,14 +354,14 @@ class Agents:
         return (*unreachable, *self._absent.listed(self._admission.expected_nodes, present))
 
     async def _accept(self, route: bytes, message: wire.Register) -> None:
-        earlier = self.known.get(message.agent)
         self._pace.charge(message)
-        self._forget(message.agent)
-        self._absent.forget(message.node)
         key = self._admission.key_of(route) or ""
         owner = self._admission.owner_of(key)
         if owner is None:
-            return  # its node was removed in this moment
+            return  # its node was removed in this moment; `tidy` parts with what is known of it
+        earlier = self.known.get(message.agent)
+        self._forget(message.agent)
+        self._absent.forget(message.node)
         message, unknown = believe(message, owner, known_in(self.shell))
         message = structs.replace(message, held=tuple(self._claims.find_believed(message)))
         agent = ConnectedAgent(route, key, message, self._now_ms(), owner)

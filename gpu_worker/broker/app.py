@@ -165,8 +165,8 @@ class Broker:
         scheduler = Scheduler(self._follower.settings)
         self._journal = JournalFile(settings.journal_file, scheduler.settings) if settings.journal_file else None
         balances = ledger.past_credits()
-        outer = policy.outer
-        for event, at_ms in recall.past(ledger, self._follower.settings, balances, self.started_ms, outer):
+        in_force_now = self._follower.settings
+        for event, at_ms in recall.past(ledger, in_force_now, balances, self.started_ms, policy.outer, registry.owners):
             if self._journal is not None:
                 self._journal.note(event, at_ms)
             scheduler.step(event, at_ms)

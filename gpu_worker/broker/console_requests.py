@@ -159,6 +159,7 @@ class ConsoleRequests:
             return asked.user in (None, one.user) and (asked.project is None or asked.project in self._path(one))
 
         line = [one for one in reports.in_line(self._state) if is_asked_for(one)]
+        line = [one for one in line if person.is_admin or reports.is_in_sight(one, person.user)]
         leases = [one for one in self._state.leases.values() if is_asked_for(one)]
         waiting = [self._waiting(one) for one in line[:_MOST_WAITING]]
         return console.QueueReport(

@@ -234,9 +234,10 @@ class Ledger:
             return connection.scalar(query) is not None
 
     def slot_kinds(self) -> set[str]:
-        """Return the kinds of slots that were ever leased: "gpu", "cpu"."""
+        """Return the kinds of slots of the pool that were ever leased: "gpu", "cpu"."""
+        query = select(leases.c.kind).where(usage.is_of_pool(leases.c.milli)).distinct()
         with self._database.reading() as connection:
-            return set(connection.scalars(select(leases.c.kind).distinct()))
+            return set(connection.scalars(query))
 
     def open_leases(self) -> list[OpenLease]:
         """Return leases that have not ended, oldest first: what a broker that starts again goes on to account."""

@@ -57,11 +57,15 @@ def believe(
 
 
 def _is_granted(held: wire.HeldLease, node: str, owner: UserName, record: LeaseRecord | None) -> bool:
-    """Tell whether a lease was granted to the owner of a node there, for what its agent says."""
+    """Tell whether a lease was granted to the owner of a node there, for what its agent says.
+
+    Its session may be another one by now: a notebook of the same user can have taken the cell over, which the ledger
+    does not tell. Whose a session is, its name proves (`lease_claims`).
+    """
     if record is None:
         return False
-    said = held.user, node, held.session, held.project, held.qos
-    return held.user == owner and said == (record.user, record.node, record.session, record.project, record.qos)
+    said = held.user, node, held.project, held.qos
+    return held.user == owner and said == (record.user, record.node, record.project, record.qos)
 
 
 def correct(

@@ -44,7 +44,7 @@ async def make_report(
         total=sum(one.capacity for one, _ in counts),
         free=sum(one.free for one, is_drained in counts if not is_drained),
         ready=sum(one.hot for one, is_drained in counts if not is_drained),
-        waiting_count=len(state.pending),
+        waiting_count=sum(reports.is_in_sight(one, person.user) for one in state.pending.values()),
         waiting=tuple(_waiting(shell, one, at_ms) for one in mine[:_MOST_WAITING]),
         own_waiting_count=len(mine),
         running=tuple(_running(shell, one, at_ms) for one in held[:_MOST_RUNNING]),

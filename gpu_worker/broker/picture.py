@@ -90,6 +90,7 @@ async def draw(
                     waited_ms=at_ms - pending.since_ms,
                     wait_ms=standing.wait_ms,
                     usual_ms=shell.teller.usual_ms(pending, at_ms),
+                    is_for_own=state.pending[request].lane == "own",
                 )
             )
     picture = wire.Picture(

@@ -59,6 +59,8 @@ class PoolGauges(Collector):
         wanted: Counter[tuple[str, ...]] = Counter()
         oldest: dict[tuple[str, ...], float] = {}
         for request in state.pending.values():
+            if request.lane == "own":
+                continue  # it waits for nothing of the pool
             pair = (request.home, request.qos)
             pending = self._shell.pending_requests.get(request.id)
             waiting[pair] += 1

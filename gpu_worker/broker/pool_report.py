@@ -42,7 +42,7 @@ def draw_pool(
         slots=tuple(slot for agent in agents.known.values() for slot in _slots(shell, agent, now_ms, why_drained)),
         leases=tuple(_leases(shell, now_ms)),
         waiting=tuple(_waiting(shell, now_ms)),
-        waiting_count=len(state.pending),
+        waiting_count=sum(one.lane != "own" for one in state.pending.values()),
         projects=tuple(reports.project(account, state) for account in islice(reports.tree(state), _MOST_PROJECTS)),
         boosts=tuple(boosts),
         slot_word=agents.slot_word,
@@ -96,7 +96,8 @@ def _label(shell: SchedulerShell, lease: Lease) -> str:
 
 def _waiting(shell: SchedulerShell, now_ms: int) -> Iterator[console.WaitingRow]:
     """Tell the line. Further back, each is told as its notebook was last: to explain all anew would hold up others."""
-    for place, request in enumerate(reports.in_line(shell.scheduler.state)[:MOST_WAITING]):
+    line = (one for one in reports.in_line(shell.scheduler.state) if one.lane != "own")  # they wait for the pool
+    for place, request in enumerate(islice(line, MOST_WAITING)):
         pending = shell.pending_requests.get(request.id)
         if pending is None:
             continue

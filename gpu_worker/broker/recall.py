@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
-from bulletin.ids import ProjectId
+from bulletin.ids import AgentId, ProjectId, UserName
 from bulletin.units import DAY_MS
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.metering import Stretch
-from gpu_worker.broker.node_notes import NODES, awaited
+from gpu_worker.broker.node_notes import AWAITED_MS, NODES, awaited
 from gpu_worker.broker.usage import HourUse, paths
 from gpu_worker.scheduler.accounts.accounts import Accounts
-from gpu_worker.scheduler.events import Event, PastCredits, PastUse, UseRecalled, UseRefunded
+from gpu_worker.scheduler.events import Event, OwnNodesAwaited, PastCredits, PastUse, UseRecalled, UseRefunded
 from gpu_worker.scheduler.policy.periods import Period, period_at
 from gpu_worker.scheduler.policy.projects import QoS, SchedulerSettings
 
@@ -24,11 +24,13 @@ def past(
     balances: Iterable[PastCredits],
     now_ms: int,
     outer: Mapping[ProjectId, ProjectId] | None = None,
+    owners: Mapping[AgentId, UserName] | None = None,
 ) -> Iterator[tuple[Event, int]]:
     """Yield each fact with its time: to be stepped in this order, before all else.
 
     `balances` are credits as the ledger has them (`Ledger.past_credits`). A CPU slot counts as a GPU does where the
     ledger knows of no GPU. `outer` is what projects were in that are no more: their use counts there.
+    `owners` is which nodes users have brought for themselves: they are registered.
     """
     known = ledger.past_use(now_ms - _REMEMBERED_MS)
     has_gpu = any(use.kind == "gpu" for use in known)
@@ -39,6 +41,8 @@ def past(
     yield UseRecalled((), spent, tuple(balances)), now_ms
     for event in awaited(ledger.last_event(NODES), now_ms):
         yield event, now_ms
+    if owners:
+        yield OwnNodesAwaited(dict(owners), now_ms + AWAITED_MS), now_ms
 
 
 def of_new_budgets(

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from bulletin.ids import AgentId
+from bulletin.ids import AgentId, UserName
 from bulletin.wire import console
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.estimates import explain
@@ -29,6 +29,11 @@ def in_line(state: State) -> list[Request]:
     """List the requests that wait: first those whose place in line is known, in its order, then by who asked first."""
     positions = {request: position for lane in LANES for request, position in explain.standings(state, lane).items()}
     return sorted(state.pending.values(), key=lambda one: (positions.get(one.id, len(positions)), one.entry.key.seq))
+
+
+def is_in_sight(request: Request, user: UserName) -> bool:
+    """Whether a request is in the line that a user sees: what waits for a node of somebody's own is for that one."""
+    return request.lane != "own" or request.user == user
 
 
 def waiting(

@@ -328,7 +328,7 @@ class SchedulerShell:
             case actions.Refuse():
                 pending = self.pending_requests.pop(action.request, None)
                 if pending is not None:
-                    refused = translate.refused(pending, action.reason, self.scheduler.state.accounts)
+                    refused = translate.refused(pending, action, self.scheduler.state.accounts)
                     await self._tell(pending.session, refused)
             case actions.Evict():
                 await self._tell_holder(action.lease, wire.Evict(lease=action.lease))

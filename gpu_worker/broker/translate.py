@@ -116,15 +116,17 @@ def revoked(action: actions.EndLease) -> wire.Revoked:
     return wire.Revoked(lease=action.lease, code=LEASE_ENDS[action.why], sentence=SENTENCES[action.why])
 
 
-def refused(pending: PendingRequest, reason: actions.Reason, accounts: Accounts) -> wire.Refusal:
+def refused(pending: PendingRequest, refusal: actions.Refuse, accounts: Accounts) -> wire.Refusal:
     """Tell a kernel that its request is refused, and its user only what they can do: also how to ask for more."""
-    asked = pending.message
+    asked, reason = pending.message, refusal.reason
     if isinstance(reason, actions.RefusedByProject):
         sentence = reason.describe(has_other_projects=pending.person.has_other_projects)
     else:
         sentence = str(reason)
     has_budgets = len(list_budgets(accounts, asked.project or pending.person.project)) > 1
     sentence += how_to_ask(reason, asked.project, has_budgets=has_budgets) + what_groups_have(reason, accounts)
+    if refusal.had_own_node:
+        sentence += " The node that you have brought could run it, and is gone. Start its agent, then run it again."
     return wire.Refusal(code=_refusal_code(reason), sentence=sentence, request=asked.request)
 
 

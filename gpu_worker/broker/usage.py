@@ -109,14 +109,15 @@ class HourUse(msgspec.Struct, frozen=True):
 def by_hour(connection: Connection, since_ms: int) -> Iterator[HourUse]:
     """Sum what cells that ended from `since_ms` on were charged, less refunds, by the hour of their end, in its order.
 
-    In thousandths of a slot, at its price, times milliseconds, stamped with the end of the hour.
+    In thousandths of a slot, at its price, times milliseconds, stamped with the end of the hour. Cells on nodes that
+    users have brought for themselves are left out: they count nothing, and tell nothing of the pool.
     """
     hour = (cells.c.ended_at_ms // HOUR_MS).label("hour")
     milli = func.coalesce(cells.c.charged_milli, _milli_of_cell())
     used = func.sum((cells.c.held_ms - cells.c.refunded_ms) * milli).label("amount")
     of = (cells.c.project, cells.c.user, cells.c.qos, cells.c.kind)
-    query = select(hour, *of, used).where(cells.c.ended_at_ms >= since_ms).group_by(hour, *of).order_by(hour, *of)
-    for row in connection.execute(query):
+    query = select(hour, *of, used).where(cells.c.ended_at_ms >= since_ms, is_of_pool(cells.c.milli))
+    for row in connection.execute(query.group_by(hour, *of).order_by(hour, *of)):
         yield HourUse((row.hour + 1) * HOUR_MS, row.project, row.user, row.qos, row.kind, int(row.amount))
 
 
@@ -132,6 +133,11 @@ def charged(connection: Connection, since_ms: int, until_ms: int) -> Iterator[tu
     query = query.where(spans.ended_at_ms > since_ms, spans.started_at_ms < until_ms)
     for row in connection.execute(query.group_by(spans.project, spans.kind).order_by(spans.project, spans.kind)):
         yield ProjectId(row[0]), row[1], int(row[2])
+
+
+def is_of_pool(milli: Column[int | None]) -> ColumnElement[bool]:
+    """Make the condition that what held so much was on the pool's slots: a user's own count nothing."""
+    return milli.is_(None) | (milli > 0)
 
 
 def within(query: Select[Any], column: Column[Any], since_ms: int | None, until_ms: int | None) -> Select[Any]:

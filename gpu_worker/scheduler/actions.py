@@ -306,11 +306,12 @@ class Grant(msgspec.Struct, frozen=True, tag=True):
     walltime_ms: int
 
 
-class Refuse(msgspec.Struct, frozen=True, tag=True):
+class Refuse(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """Tell the kernel that its request is over; `str(reason)` is the sentence for people."""
 
     request: RequestId
     reason: Reason
+    had_own_node: bool = False  #: a node that its user has brought could run it, and has been gone for too long
 
 
 class Right(Enum):

@@ -82,6 +82,16 @@ class NodesAwaited(msgspec.Struct, frozen=True, tag=True):
     has_gpus: bool = False  #: there was a GPU in the pool: until then no CPU slot stands in for one
 
 
+class OwnNodesAwaited(msgspec.Struct, frozen=True, tag=True):
+    """These nodes, which users have brought for themselves, may come once the scheduler is there.
+
+    Until a time nobody is refused who has brought one because nothing has what they ask for.
+    """
+
+    owners: dict[AgentId, UserName]
+    until_ms: int  #: in the time of `step`
+
+
 class RequestSubmitted(msgspec.Struct, frozen=True, tag=True):
     """A session wants to run a cell and has no lease for it."""
 
@@ -253,6 +263,7 @@ Event = (
     | AgentLost
     | NodeDrained
     | NodesAwaited
+    | OwnNodesAwaited
     | RequestSubmitted
     | RequestWithdrawn
     | CellStarted

@@ -22,6 +22,7 @@ from gpu_worker.scheduler.events import (
     LeaseEnded,
     NodeDrained,
     NodesAwaited,
+    OwnNodesAwaited,
     PauseDeclined,
     RequestSubmitted,
     RequestWithdrawn,
@@ -139,7 +140,7 @@ class Scheduler:
         state = self.state
         changes = [*state.accounts.next_changes_ms(), state.boosts.next_ms, state.planned_drains.next_ms]
         changes += [state.accounts.turns_ms, state.accounts.allowances.next_ms, *state.alarms.values()]
-        changes.append(state.slot_catalog.awaited.until_ms)
+        changes += [state.slot_catalog.awaited.until_ms, state.own_nodes.next_ms]
         return min((at_ms for at_ms in changes if at_ms is not None and at_ms > self._now_ms), default=None)
 
     def _can_wait(self, event: Event, actions: list[Action], *, is_long: bool) -> bool:
@@ -223,7 +224,7 @@ class Scheduler:
                 for name in self.state.nodes[event.agent].leases:
                     departures.remember_shares(self.state, self.state.leases[name])
                 return [EndLease(lease.id, Why.NODE_LOST) for lease in self.state.part(event.agent)]
-            case NodesAwaited():
+            case NodesAwaited() | OwnNodesAwaited():
                 await_nodes(self.state, event)
             case NodeDrained():
                 self.state.drain(event.agent, is_drained=event.is_drained)
@@ -329,7 +330,8 @@ class Scheduler:
 
     def _refuse(self, request: Request, reason: Reason) -> Refuse:
         self.state.drop(request, RequestStatus.REFUSED)
-        return Refuse(request.id, reason)
+        is_gone = request.lane == "own" and not self.state.own_nodes.of(request.user)
+        return Refuse(request.id, reason, had_own_node=is_gone)
 
     def _withdraw(self, event: RequestWithdrawn) -> list[Action]:
         state = self.state

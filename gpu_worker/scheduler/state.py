@@ -169,7 +169,7 @@ class State:
         for lease in leases:
             self.end(lease)
         del self.nodes[agent]
-        self.own_nodes.forget(node)
+        self.own_nodes.forget(node, self.accounts.now_ms)
         self.pools.offer(agent, node.name, (), self.accounts)
         node.is_drained = True  # nobody is given anything of it
         for lane in LANES:

@@ -1,6 +1,7 @@
 """A node that a user has brought is theirs alone: it goes first for them, is nobody else's, and costs nothing."""
 
 import random
+import sys
 
 import msgspec
 import pytest
@@ -12,6 +13,7 @@ from gpu_worker.scheduler.estimates.explain import waiting
 from gpu_worker.scheduler.invariants import check
 from gpu_worker.scheduler.machine import Scheduler
 from gpu_worker.scheduler.nodes.capacity import capacity
+from gpu_worker.scheduler.nodes.own_nodes import AWAY_MS
 from gpu_worker.scheduler.policy.projects import Budget, NodePool, Project, QoS, SchedulerSettings
 from tests.scheduler.bench import MINUTE, models, slots
 
@@ -61,6 +63,16 @@ class Pool:
         lease = self.lease_of(session)
         actions = self.say(ev.CellEnded(lease, CellId(f"cell of {session}")))
         return actions + self.say(ev.LeaseEnded(lease))
+
+    def refused_by(self, last_ms: int) -> list[Refuse]:
+        """Let time pass until then, and list who is refused just then, and nobody before."""
+        found: list[Refuse] = []
+        while (at_ms := self.scheduler.deadline()) is not None and at_ms <= last_ms:
+            assert found == [], "before its time"
+            self.now_ms = at_ms
+            found = [one for one in self.say(ev.Tick()) if isinstance(one, Refuse)]
+        assert self.now_ms == last_ms
+        return found
 
     def where(self) -> dict[str, str]:
         """Say which session is on which node."""
@@ -154,8 +166,92 @@ def test_what_the_pool_could_never_give_runs_on_the_own_node_and_is_refused_with
     (reason,) = refused(pool.ask("eve1", gpu_type="H100"))
     assert "T4" in reason
     assert "H100" not in reason.replace("'H100'", ""), "nobody is told what others have brought"
-    (again,) = refused(pool.say(ev.AgentLost(AgentId("anns"))))
-    assert "T4" in again
+    assert refused(pool.say(ev.AgentLost(AgentId("anns")))) == [], "it may be back in a moment"
+    (again,) = pool.refused_by(AWAY_MS)
+    assert "T4" in str(again.reason)
+
+
+def test_whoever_waits_for_the_own_node_alone_waits_on_while_that_is_gone_for_a_moment_and_is_told_so() -> None:
+    pool = Pool()
+    pool.join("shared", slots(1))
+    pool.join("anns", slots(2), "ann")
+    pool.start("ann1")
+    assert pool.ask("ann2", gpus=2) == []
+    pool.now_ms += MINUTE
+    assert refused(pool.say(ev.AgentLost(AgentId("anns")))) == []
+    assert pool.ask("ann3", gpus=2) == [], "nor is who asks meanwhile"
+    said = waiting(pool.scheduler.state, RequestId("ann2/2"), pool.now_ms)
+    assert said is not None
+    assert "the node that you have brought is not there and is awaited for 10 min more" in said.reason
+    pool.now_ms += MINUTE
+    assert granted(pool.join("anns", slots(2), "ann")) == {"ann2": "anns"}
+    pool.now_ms += AWAY_MS
+    assert refused(pool.say(ev.Tick())) == []
+
+
+def test_whoever_is_refused_since_the_own_node_is_gone_for_long_is_told_of_that() -> None:
+    pool = Pool()
+    pool.join("shared", slots(1))
+    pool.join("anns", slots(2), "ann")
+    pool.start("ann1")
+    pool.ask("ann2", gpus=2)
+    pool.say(ev.AgentLost(AgentId("anns")))
+    (refusal,) = pool.refused_by(AWAY_MS)
+    assert refusal.had_own_node
+    (other,) = (one for one in pool.ask("eve1", gpus=2) if isinstance(one, Refuse))
+    assert not other.had_own_node
+
+
+def test_whoever_needs_the_own_node_waits_while_it_is_drained() -> None:
+    pool = Pool()
+    pool.join("shared", slots(1))
+    pool.join("anns", slots(2), "ann")
+    pool.say(ev.NodeDrained(AgentId("anns"), is_drained=True))
+    assert pool.ask("ann1", gpus=2) == []
+    said = waiting(pool.scheduler.state, RequestId("ann1/1"), pool.now_ms)
+    assert said is not None
+    assert "anns" in said.reason
+    assert granted(pool.say(ev.NodeDrained(AgentId("anns"), is_drained=False))) == {"ann1": "anns"}
+
+
+def test_after_a_restart_of_the_pool_nobody_is_refused_before_their_own_node_can_be_back() -> None:
+    pool = Pool()
+    pool.say(ev.OwnNodesAwaited({AgentId("anns"): UserName("ann")}, 5 * MINUTE))
+    pool.join("shared", slots(1))
+    assert pool.ask("ann1", gpus=2) == []
+    assert refused(pool.ask("eve1", gpus=2)) != []
+    assert granted(pool.join("anns", slots(2), "ann")) == {"ann1": "anns"}
+    late = Pool()
+    late.say(ev.OwnNodesAwaited({AgentId("anns"): UserName("ann")}, 5 * MINUTE))
+    late.join("shared", slots(1))
+    assert late.ask("ann1", gpus=2) == []
+    assert len(late.refused_by(5 * MINUTE)) == 1
+
+
+def test_where_nothing_but_a_node_of_somebodys_own_is_there_no_node_is_connected_to_the_pool() -> None:
+    pool = Pool()
+    pool.join("anns", slots(1), "ann")
+    pool.ask("bob1")
+    said = waiting(pool.scheduler.state, RequestId("bob1/1"), pool.now_ms)
+    assert said is not None
+    assert said.reason == "no node is connected to the pool"
+    pool.start("ann1")
+    pool.ask("ann2")
+    said = waiting(pool.scheduler.state, RequestId("ann2/3"), pool.now_ms)
+    assert said is not None
+    assert "no node is connected to the pool" in said.reason
+    assert "the node that you have brought has no room for it now" in said.reason
+
+
+def test_whoever_may_not_have_a_node_alone_reads_that_of_their_own_node_too() -> None:
+    pool = Pool()
+    pool.join("shared", slots(1))
+    pool.join("anns", slots(2), "ann")
+    assert refused(pool.ask("ann1", gpus=2)) == []
+    (reason,) = refused(pool.ask("ann2", gpus=2, is_exclusive=True))
+    assert reason.startswith("QoS 'interactive' gives no cell a node for itself.")
+    (reason,) = refused(pool.ask("eve1", gpus=2, is_exclusive=True))
+    assert "no node here has just 2 GPUs" in reason
 
 
 def test_the_rules_for_classes_hold_there_too() -> None:
@@ -226,6 +322,79 @@ def test_a_hot_session_of_ones_own_leaves_for_another_one() -> None:
     assert granted(pool.say(ev.LeaseEnded(pool.lease_of("ann1")))) == {"ann2": "anns"}
 
 
+def test_whoever_would_delay_one_that_waits_for_the_own_node_alone_has_the_pools_gpu() -> None:
+    pool = Pool()
+    pool.join("shared", slots(1))
+    pool.join("anns", slots(2), "ann")
+    pool.start("ann1")
+    assert granted(pool.ask("ann2", gpus=2)) == {}
+    assert granted(pool.ask("ann3")) == {"ann3": "shared"}
+    assert granted(pool.end("ann1")) == {"ann2": "anns"}
+
+
+def test_whoever_is_over_in_time_starts_beside_one_that_waits_for_the_own_node_alone() -> None:
+    pool = Pool()
+    pool.join("shared", slots(1))
+    pool.join("anns", slots(2), "ann")
+    pool.start("ann1")
+    pool.start("eve1")
+    assert granted(pool.ask("ann2", gpus=2)) == {}
+    assert granted(pool.ask("ann3", walltime_ms=10 * MINUTE)) == {"ann3": "anns"}
+    assert granted(pool.ask("ann4")) == {}, "the pool is full, and it would be in the way of ann2"
+    assert granted(pool.end("eve1")) == {"ann4": "shared"}
+
+
+def test_a_start_on_the_own_node_is_no_turn_of_the_project_to_pass_others_in_the_pool() -> None:
+    def next_of_the_pool(owner: str) -> dict[str, str]:
+        pool = Pool(Project(id=ProjectId("p")), Project(id=ProjectId("q"), priority=10))
+        pool.join("shared", slots(1))
+        if owner:
+            pool.join("anns", slots(1), owner)
+            pool.start("ann1")
+        pool.start("eve1", project="q")
+        if owner:
+            pool.ask("ann2")
+        pool.ask("bob1")
+        pool.now_ms += pool.scheduler.state.qos["interactive"].patience_ms + MINUTE
+        pool.ask("eve2", project="q")
+        pool.say(ev.Tick())
+        if owner:
+            assert granted(pool.end("ann1")) == {"ann2": "anns"}
+        return granted(pool.end("eve1"))
+
+    assert next_of_the_pool("") == {"bob1": "shared"}
+    assert next_of_the_pool("ann") == {"bob1": "shared"}
+
+
+def test_where_nothing_has_changed_nobody_is_looked_at_anew() -> None:
+    assert _calls_of_a_tick(80) - _calls_of_a_tick(8) < 5 * 72, "of one request that is looked at there are hundreds"
+
+
+def _calls_of_a_tick(waiting: int) -> int:
+    """Count the calls of functions in a step in which nothing happens, while so many wait who have brought a node."""
+    pool, calls = Pool(), [0]
+    pool.join("shared", slots(1))
+    pool.start("eve1")
+    for number in range(waiting // 4):
+        user = f"user{number}-"
+        pool.join(f"node{number}", slots(1), user)
+        pool.start(f"{user}0", user=user)
+        for one in range(1, 5):
+            assert granted(pool.ask(f"{user}{one}", user=user)) == {}
+    pool.now_ms += 1000
+    pool.say(ev.Tick())
+
+    def count(_frame: object, event: str, _arg: object) -> None:
+        calls[0] += event == "call"
+
+    sys.setprofile(count)
+    try:
+        pool.scheduler.step(ev.Tick(), pool.now_ms + 1)
+    finally:
+        sys.setprofile(None)
+    return calls[0]
+
+
 def test_whoever_waits_for_the_own_node_alone_is_told_so() -> None:
     pool = Pool()
     pool.join("shared", models(1, "NVIDIA T4", 16))
@@ -236,6 +405,18 @@ def test_whoever_waits_for_the_own_node_alone_is_told_so() -> None:
     assert said is not None
     assert "busy on the node that you have brought" in said.reason
     assert said.wait_ms == 30 * MINUTE
+
+
+def test_nobody_stands_before_another_on_a_node_of_ones_own() -> None:
+    pool = Pool()
+    pool.join("shared", slots(1))
+    for user in ("bob", "ann"):
+        pool.join(f"{user}s", slots(2), user)
+        pool.start(f"{user}1", gpus=2)
+    for session in ("bob2", "bob3", "ann2", "ann3"):
+        assert granted(pool.ask(session, gpus=2)) == {}
+    said = [waiting(pool.scheduler.state, name, pool.now_ms) for name in pool.scheduler.state.pending]
+    assert [one.position for one in said if one is not None] == [1, 2, 1, 2]
 
 
 def test_its_cells_are_told_when_it_is_lost_and_who_asks_again_waits_for_the_pool() -> None:

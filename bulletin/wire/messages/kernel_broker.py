@@ -193,6 +193,8 @@ class WaitingPicture(msgspec.Struct, frozen=True, kw_only=True):
     #: From now on at most, and usually; None where nobody can say.
     wait_ms: int | None = None
     usual_ms: int | None = None
+    #: It waits for a node that its user has brought, and for nothing of the pool.
+    is_for_own: bool = False
 
 
 class CellPicture(msgspec.Struct, frozen=True, kw_only=True):

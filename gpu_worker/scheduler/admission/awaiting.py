@@ -3,12 +3,15 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gpu_worker.scheduler.events import NodesAwaited
+from gpu_worker.scheduler.events import NodesAwaited, OwnNodesAwaited
 from gpu_worker.scheduler.state import State
 
 
-def await_nodes(state: State, event: NodesAwaited) -> None:
-    """Wait for these nodes, and give nobody who asks for a GPU a CPU slot where one of them had a GPU."""
+def await_nodes(state: State, event: NodesAwaited | OwnNodesAwaited) -> None:
+    """Wait for these nodes, and give nobody who asks for a GPU a CPU slot where one of the pool's had a GPU."""
+    if isinstance(event, OwnNodesAwaited):
+        state.own_nodes.expect(event.owners, event.until_ms)
+        return
     with _counting_anew(state):
         state.slot_catalog.awaited.expect(event.nodes, event.until_ms, has_gpus=event.has_gpus)
 

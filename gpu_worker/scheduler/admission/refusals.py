@@ -45,13 +45,15 @@ def refusal(state: State, event: RequestSubmitted) -> Reason | None:
     walltime_ms = walltime_of(state.accounts, event)
     shape = state.slot_catalog.shape_asked(event, qos, walltime_ms)
     unheld = never_held(state, event.gpus, event.gpu_type, shape)
-    never = (
+    never: Reason | None = (
         (unheld if event.is_exclusive else None)  # else it says how to ask for a node that is not there
         or forbidden(state.accounts, event.project, event.user, qos, shape, walltime_ms)
         or unheld
         or never_allowed(state, event.project, event.user, shape, walltime_ms)
     )
-    if never is not None and not _is_for_own_node(state, event, shape, walltime_ms):
+    if never is not None:
+        never = _find_never_on_own(state, event, shape, walltime_ms, never)
+    if never is not None:
         return never
     queued = state.queued.get((event.user, event.qos), 0)
     if event.session in state.asking:  # it will be replaced
@@ -63,16 +65,21 @@ def refusal(state: State, event: RequestSubmitted) -> Reason | None:
     return None
 
 
-def _is_for_own_node(state: State, event: RequestSubmitted, shape: Shape, walltime_ms: int) -> bool:
-    """Whether a node that its user has brought could hold a request, and the rules of the project let it run there."""
-    if event.user not in state.own_nodes.by_owner:
-        return False
+def _find_never_on_own(
+    state: State, event: RequestSubmitted, shape: Shape, walltime_ms: int, never: Reason
+) -> Reason | None:
+    """Say why a request that the pool can `never` serve can run nowhere; None where a node of its user's own may.
+
+    Where such a node could, and the rules of the project or the class do not let it, those are why.
+    """
+    if not state.own_nodes.is_any_of(event.user):
+        return never
     qos, has_gpus = state.qos[event.qos], state.slot_catalog.has_gpus
     asked = event.gpus, event.gpu_type, shape.wants, qos, walltime_ms
     own = state.own_nodes.shape_of(event.user, *asked, has_gpus=has_gpus)
-    if forbidden(state.accounts, event.project, event.user, qos, own, walltime_ms) is not None:
-        return False
-    return state.own_nodes.could_hold(event.user, own)
+    if not state.own_nodes.could_hold(event.user, own):
+        return never
+    return forbidden(state.accounts, event.project, event.user, qos, own, walltime_ms)
 
 
 def find_never(state: State, request: Request, shape: Shape) -> Reason | None:
@@ -121,7 +128,7 @@ def hopeless(state: State) -> list[tuple[Request, Reason]]:
     found = list[tuple[Request, Reason]]()
     for request in state.pending.values():
         shape = request.entry.shape
-        if request.user in state.own_nodes.by_owner:
+        if state.own_nodes.is_any_of(request.user) or request.lane == "own":
             continue  # whoever has a node is asked about with that (`own_places`)
         reason: Reason | None = never_held(state, request.gpus, request.gpu_type, shape)
         reason = reason or never_allowed(state, request.project, request.user, shape, request.walltime_ms)

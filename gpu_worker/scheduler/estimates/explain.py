@@ -58,6 +58,9 @@ def waiting(
         return None
     places = standings(state, request.lane)
     ahead = places.get(request_id, len(places))
+    if request.lane == "own":  # on nodes of other users nobody is in its way
+        before = (state.pending[name] for name, place in places.items() if place < ahead)
+        ahead = sum(one.user == request.user for one in before)
     in_quota = not request.entry.shape.cost or state.is_covered(request)
     start_ms, turn_ms = (_starts(state, now_ms) if starts is None else starts).get(request_id, (None, None))
     if state.slot_catalog.is_yet_to_come(request.entry.shape):  # the replay knows nothing of what comes back

@@ -8,6 +8,7 @@ from gpu_worker.scheduler.leases.resources import PLAIN
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.nodes.awaited_nodes import AwaitedNodes
 from gpu_worker.scheduler.nodes.node import Node
+from gpu_worker.scheduler.nodes.own_nodes import shape_of
 from gpu_worker.scheduler.placement.keep_time import kept_from_until_ms
 from gpu_worker.scheduler.placement.open_nodes import closed_pools
 from gpu_worker.scheduler.policy.projects import Preemption
@@ -18,6 +19,8 @@ def say_room(state: State, request: Request, now_ms: int) -> tuple[Room, list[st
     """Find why there is no room for a request, and say it: what is kept from it, what is busy, what is drained."""
     if state.slot_catalog.is_yet_to_come(request.entry.shape):
         return Room(is_there=False, reason="", drained=""), [_awaited(state.slot_catalog.awaited, now_ms)]
+    if gone := _own_absent(state, request, now_ms):
+        return Room(is_there=False, reason="", drained=""), [gone]
     room = _find_room(state, request.entry.shape)
     kept, number = _kept_hot(state, request)
     busy = ""
@@ -25,7 +28,8 @@ def say_room(state: State, request: Request, now_ms: int) -> tuple[Room, list[st
         busy = _all_busy(request.entry.shape, room.busy)
     elif room.busy > number:
         busy = "all others are busy"
-    return room, [part for part in (_of_others(state, request), kept, room.reason, busy, room.drained) if part]
+    parts = (_of_others(state, request), kept, room.reason, busy, room.drained, _own_busy(state, request))
+    return room, [part for part in parts if part]
 
 
 def _awaited(nodes: AwaitedNodes, now_ms: int) -> str:
@@ -35,6 +39,25 @@ def _awaited(nodes: AwaitedNodes, now_ms: int) -> str:
     if len(nodes.names) == 1:
         return f"node {nodes.names[0]}, which was there before the pool was started again, is awaited for {left} more"
     return f"{len(nodes.names)} nodes that were there before the pool was started again are awaited for {left} more"
+
+
+def _own_absent(state: State, request: Request, now_ms: int) -> str:
+    """Say that the node is gone that its user has brought, and that it waits for; empty where one is there."""
+    shape, nodes = request.entry.shape, state.own_nodes
+    if shape.lane != "own" or any(node.could_hold(shape) for node in nodes.of(request.user)):
+        return ""
+    gone = nodes.absent_for(request.user, shape)
+    left = "" if gone is None else f" and is awaited for {show_duration(max(0, gone.until_ms - now_ms))} more"
+    return f"the node that you have brought is not there{left}; the pool has none for this"
+
+
+def _own_busy(state: State, request: Request) -> str:
+    """Say of a request that waits for the pool that it found no room on a node of its user's own either."""
+    if request.lane == "own" or not state.own_nodes.of(request.user):
+        return ""
+    own = shape_of(request, "own", state.qos[request.qos], state.slot_catalog, state.own_nodes)
+    able = any(node.holds(own) and not node.is_drained for node in state.own_nodes.of(request.user))
+    return "the node that you have brought has no room for it now" if able else ""
 
 
 def _of_others(state: State, request: Request) -> str:
@@ -69,7 +92,7 @@ def _find_room(state: State, shape: Shape) -> Room:
 
 
 def _room(state: State, shape: Shape, capable: list[Node], drained: str) -> Room:
-    if not state.nodes:
+    if all(node.owner for node in state.nodes.values()) and shape.lane != "own":
         return Room(is_there=False, reason="no node is connected to the pool", drained="")
     if not capable:
         what = count(shape.need, on_cpu=shape.lane == "cpu") if shape.wants == PLAIN else "all that it asks for"

@@ -25,6 +25,7 @@ class Allowances:
     def __init__(self) -> None:
         self.by_owner: dict[tuple[ProjectId, UserName], dict[str, Allowance]] = {}
         self.next_ms: int | None = None  #: when the next one ends; None is never
+        self.changes = 0  #: how often one was set or ended
 
     def set(self, project: ProjectId, user: UserName, name: str, allowance: Allowance, now_ms: int) -> None:
         """Allow a user something until then; where that has passed, no longer. The last word about a name holds."""
@@ -34,7 +35,7 @@ class Allowances:
             known[name] = allowance
         if not known:
             del self.by_owner[project, user]
-        self.next_ms = self.find_next_ms()
+        self.next_ms, self.changes = self.find_next_ms(), self.changes + 1
 
     def pop_over(self, now_ms: int) -> list[tuple[ProjectId, UserName]]:
         """Take out what is over, and return whose it was."""
@@ -48,7 +49,7 @@ class Allowances:
                 self.by_owner[owner] = left
             if not left:
                 del self.by_owner[owner]
-        self.next_ms = self.find_next_ms()
+        self.next_ms, self.changes = self.find_next_ms(), self.changes + 1
         return owners
 
     def find_next_ms(self) -> int | None:

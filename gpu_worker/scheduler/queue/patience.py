@@ -81,10 +81,13 @@ class Patience:
 
     @staticmethod
     def forget_late(accounts: Accounts, request: Request, *, is_granted: bool) -> None:
-        """Note that a late request waits no longer: who was let pass others so is not let do so again for a while."""
+        """Note that a late request waits no longer: who was let pass others so is not let do so again for a while.
+
+        On a node of its user's own it has passed nobody.
+        """
         user, now_ms = accounts.user_of(request.project, request.user), accounts.now_ms
         user.late = None
-        if is_granted:
+        if is_granted and request.lane != "own":
             user.late_grant_ms = now_ms
         for at in lets_pass(accounts, request) if is_granted else ():
             at.late_grant_ms = now_ms
@@ -96,7 +99,7 @@ class Patience:
 
 def lets_pass(accounts: Accounts, request: Request) -> list[Account]:
     """List the projects that a late request is in and whose turn it is to stand before projects beside them."""
-    if request.entry.key.is_early:
+    if request.entry.key.is_early or request.lane == "own":
         return []
     patience_ms = accounts.qos[request.qos].patience_ms if request.qos in accounts.qos else 0
     path = accounts.of(request.project).path

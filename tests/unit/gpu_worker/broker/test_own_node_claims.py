@@ -1,5 +1,6 @@
 """The node that a user has brought is run by somebody who is trusted with nothing but their own cells."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,18 @@ from bulletin.codes import CellOutcome, LeaseEnd
 from bulletin.ids import AgentId, CellId, KernelId, LeaseId, ProjectId, SessionId, SlotId, UserName
 from bulletin.picture_sight import hide_others
 from bulletin.wire import messages as wire
-from gpu_worker.broker.agent_admission import AgentAdmission
+from gpu_worker.broker.agent_admission import AgentAdmission, KeyOf
+from gpu_worker.broker.agents import slot_word_of
+from gpu_worker.broker.metering import Metering
+from gpu_worker.broker.node_notes import AWAITED_MS
 from gpu_worker.broker.own_node_claims import MOST_SLOTS
+from gpu_worker.broker.picture import draw
+from gpu_worker.broker.recall import past
 from gpu_worker.node_registry import NodeRegistry
+from gpu_worker.scheduler import events
+from gpu_worker.scheduler.events import OwnNodesAwaited, UseRecalled
+from gpu_worker.scheduler.nodes.own_nodes import AWAY_MS
+from gpu_worker.scheduler.policy.projects import SchedulerSettings
 from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, EVE, HOUR_MS, BrokerParts
 
 OWN, SHARED = AgentId("box"), AgentId("shared")
@@ -22,13 +32,17 @@ MINUTE_MS = 60_000
 @pytest.fixture
 def pool(broker: BrokerParts, tmp_path: Path) -> BrokerParts:
     """A broker at which ann has registered a box of her own, beside a node for all; neither is there yet."""
-    registry = NodeRegistry(tmp_path)
-    registry.add(OWN, f"key of {OWN}", 0, replaces=False, owner="ann")
-    registry.add(SHARED, f"key of {SHARED}", 0, replaces=False)
-    broker.admit(
-        AgentAdmission("secret", registry, lambda route: f"key of {route.decode().split()[0]}", lambda _: None)
-    )
+    broker.admit(registered(tmp_path))
     return broker
+
+
+def registered(folder: Path, key_of: KeyOf = lambda route: f"key of {route.decode().split()[0]}") -> AgentAdmission:
+    """A registry with both; the first word of a connection's name is whose it is."""
+    registry = NodeRegistry(folder)
+    if not registry.names:
+        registry.add(OWN, f"key of {OWN}", 0, replaces=False, owner="ann")
+        registry.add(SHARED, f"key of {SHARED}", 0, replaces=False)
+    return AgentAdmission("secret", registry, key_of, lambda _: None)
 
 
 def held(**changes: Any) -> wire.HeldLease:
@@ -186,6 +200,116 @@ def test_nothing_of_it_is_told_of_the_pool(pool: BrokerParts) -> None:
     assert pool.shell.capacity_milli == 1000
     pool.report(OWN, wire.Left())
     assert pool.agents.absent_nodes == (), "nobody misses it"
+
+
+def test_a_cell_that_another_notebook_has_taken_over_goes_on_through_a_restart_of_the_broker(
+    pool: BrokerParts, tmp_path: Path
+) -> None:
+    come(pool)
+    lease = pool.run(ANN, "mine")
+    by = KernelId("another")
+    session = pool.kernels.names.draw(ANN.user, by)
+    pool.shell.active_leases[lease].session = session
+    pool.writer.close()
+    again = BrokerParts(pool.ledger)
+    again.admit(registered(tmp_path))
+    again.shell.metering = Metering(again.shell.scheduler.state, pool.ledger.open_leases(), [], again.now_ms)
+    come(again, held(lease=lease, session=session, kernel=by, cell=CellId("mine")))
+    assert where(again) == {"ann": OWN}
+    assert {one.session for one in again.shell.active_leases.values()} == {session}
+    assert said_to(again, wire.Evict) == []
+
+
+def test_a_session_that_it_makes_up_is_none_of_another_users(pool: BrokerParts) -> None:
+    come(pool)
+    lease = pool.run(ANN, "mine")
+    eves = pool.kernels.names.draw(EVE.user, KernelId("k"))
+    come(pool, held(lease=lease, session=eves, cell=CellId("mine")), route="box again")
+    assert [one.session for one in pool.shell.active_leases.values()] == [SessionId("s-mine")]
+
+
+def test_a_gpu_of_ones_own_in_a_pool_of_cpu_slots_changes_nothing_of_what_is_remembered(pool: BrokerParts) -> None:
+    come(pool)
+    slow = structs.replace(pool.registration(SHARED).slots[0], kind="cpu", name="slow")
+    eves = held(lease=LeaseId("l-eve"), session=SessionId("s-eve"), user=EVE.user, cell=CellId("c-eve"))
+    pool.report(SHARED, structs.replace(pool.registration(SHARED), agent=SHARED, held=(eves,), slots=(slow,)))
+    mine = pool.run(ANN, "mine")
+    assert where(pool) == {"ann": OWN, "eve": SHARED}
+    pool.now_ms += HOUR_MS
+    pool.report(OWN, done(mine))
+    pool.report(SHARED, done(eves.lease, user=EVE.user, session=eves.session, cell=CellId("c-eve")))
+    pool.writer.close()
+    recalled = [event for event, _ in past(pool.ledger, SchedulerSettings(), [], pool.now_ms)]
+    uses = [use for event in recalled if isinstance(event, UseRecalled) for use in event.uses]
+    assert [(use.user, use.amount) for use in uses] == [("eve", 1000 * MINUTE_MS)]
+    assert slot_word_of(pool.ledger.slot_kinds()) == "CPU slot"
+
+
+def test_whose_nodes_may_come_is_known_when_a_broker_starts(pool: BrokerParts, tmp_path: Path) -> None:
+    registered(tmp_path)
+    owners = NodeRegistry(tmp_path).owners
+    assert owners == {OWN: "ann"}
+    told = [event for event, _ in past(pool.ledger, SchedulerSettings(), [], pool.now_ms, None, owners)]
+    assert OwnNodesAwaited(owners, pool.now_ms + AWAITED_MS) in told
+
+
+def test_whoever_is_refused_since_their_node_is_gone_reads_that(pool: BrokerParts) -> None:
+    fill(pool)
+    come(pool, slots=pool.registration(OWN, 2).slots)
+    pool.submit(ANN, "mine", gpus=2)
+    assert where(pool)["ann"] == OWN
+    pool.submit(ANN, "more", gpus=2)
+    pool.report(OWN, wire.Leaving())
+    pool.report(OWN, wire.Left())
+    assert "ann" in waiting(pool), "it may be back in a moment"
+    pool.now_ms += AWAY_MS
+    pool.step(events.Tick())
+    sentences = [message.sentence for _, message in pool.to_sessions if isinstance(message, wire.Refusal)]
+    assert "The node that you have brought could run it, and is gone." in sentences[-1]
+
+
+def test_who_waits_for_it_alone_is_in_nobody_elses_line(pool: BrokerParts) -> None:
+    fill(pool)
+    come(pool, slots=pool.registration(OWN, 2).slots)
+    pool.submit(ANN, "mine", gpus=2)
+    pool.submit(ANN, "more", gpus=2)
+    assert waiting(pool) == {"ann"}
+    seen = {}
+    for person in (ANN, EVE, ADMIN):
+        drawn = asyncio.run(
+            draw(
+                person,
+                pool.shell,
+                pool.agents,
+                pool.ledger,
+                pool.clock_ms,
+                lambda _: "",
+                started_ms=0,
+                counters={},
+                ledger_problem="",
+                serves_hub=True,
+            )
+        )
+        seen[person.user] = [one.user for one in drawn.waiting]
+    assert seen == {"ann": ["ann"], "eve": [], "root": ["ann"]}
+
+
+@pytest.mark.parametrize("answers", range(8))
+def test_an_agent_whose_key_is_gone_while_it_comes_again_is_still_one_that_can_be_given_up(
+    broker: BrokerParts, tmp_path: Path, answers: int
+) -> None:
+    left = [1000]
+
+    def key_of(route: bytes) -> str | None:
+        left[0] -= 1
+        return f"key of {route.decode().split()[0]}" if left[0] >= 0 else None
+
+    broker.admit(registered(tmp_path, key_of))
+    come(broker)
+    lease = broker.run(ANN, "mine")
+    left[0] = answers  # so often somebody is found to have the key, and then nobody
+    come(broker, held(lease=lease, session=SessionId("s-mine"), cell=CellId("mine")), route="box again")
+    assert list(broker.agents.known) == list(broker.shell.scheduler.state.nodes) == [OWN], "to be parted with together"
 
 
 def test_others_do_not_see_it() -> None:
