@@ -54,8 +54,10 @@ class LibraryDict:
     length: int = -1
     #: Plain values of a module that the notebook has under a name, or of an instance for everybody, as they were last.
     atoms: dict[str, Any] | None = field(default=None, repr=False)
-    #: Dicts and lists of plain values among its entries, each with what was in it last.
-    groups: dict[str, bytes] = field(default_factory=dict, repr=False)
+    #: Dicts of plain values among the options of an instance, each with what was in it last, as text.
+    groups: dict[str, str] = field(default_factory=dict, repr=False)
+    #: Lists among a module's variables, each with what was in it last.
+    lists: dict[str, list[Any]] = field(default_factory=dict, repr=False)
     #: Public names lead to it, in an instance that a module has for everybody: what a cell adds there is meant to be.
     is_public: bool = False
     #: All its attributes go: something of the notebook's is among them.
@@ -72,6 +74,14 @@ class LibraryDict:
         if self.attribute:
             return LibraryPlace(self.module, self.owner, self.attribute, (key,))
         return LibraryPlace(self.module, self.owner, key)
+
+    def accept(self, key: Any) -> None:
+        """Compare a variable from now on with what it has now, if it is one of those that are compared."""
+        value = self.held.get(key)
+        if self.atoms is not None and key in self.atoms and type(value) is not list:
+            self.atoms[key] = value
+        elif key in self.lists and type(value) is list:
+            self.lists[key] = list(value)
 
 
 class LibraryPlaces:
@@ -128,18 +138,29 @@ class LibraryPlaces:
                 self._add_part(f"{name}.{part}", vars(value))
 
     def _add_part(self, name: str, held: Mapping[str, Any]) -> None:
-        """Add the variables of a part, and its public dicts: what it defines is looked at where a name leads to it."""
-        dicts = [(key, value) for key, value in list(held.items()) if type(value) in DICTS and _is_shared(name, key)]
+        """Add the variables of a part, and its constant dicts: what it defines has names of its own."""
+        dicts = [
+            (key, value)
+            for key, value in list(held.items())
+            if type(value) in DICTS and is_named_constant(key) and _is_shared(name, key)
+        ]
         noted = [self._note(name, "", key, value, id(value), dict) for key, value in dicts]
         for holder in noted:
             holder.is_shared = True
         found = [self._note(name, "", "", held, id(held), ModuleType), *noted]
         self.parts += [holder for holder in found if holder.atoms is None]
 
+    def accept(self, place: LibraryPlace) -> None:
+        """Take what is at a place now for no change."""
+        for holder in self.of_module.get(place.module, ()):
+            if holder.owner == place.owner and holder.attribute == (place.attribute if place.key else ""):
+                holder.accept(place.key[0] if place.key else place.attribute)
+
     def _look_anew(self, holder: LibraryDict) -> None:
         """Have all entries of a dict looked at, of a module's dicts too, and its plain values compared from then on."""
         inside = self.of_module[holder.module] if holder.kind is ModuleType else ()
-        for found in [holder, *(one for one in inside if one.is_shared and not one.owner and one.atoms is None)]:
+        shared = [one for one in inside if one.is_shared and not one.owner and is_named_constant(one.attribute)]
+        for found in [holder, *(one for one in shared if one.atoms is None)]:
             found.atoms, found.length = {}, -1
         self.revision += 1
 
@@ -149,6 +170,10 @@ class LibraryPlaces:
             return None
         if self._modules.get(name) is module:
             return self.holders.get(id(vars(module)))
+        if name in self._modules:  # it was imported anew: what the old one has is nobody's
+            old = set(map(id, self.of_module.pop(name, ())))
+            self.holders = {key: holder for key, holder in self.holders.items() if id(holder) not in old}
+            self.revision += 1
         self._modules[name] = module
         top = name.partition(".")[0]
         if top in _NEVER or top in sys.stdlib_module_names or location_of(name, spec_in(module)) is not None:
@@ -225,6 +250,11 @@ def _is_shared(*names: str) -> bool:
     """Tell whether these names are public, and say nothing of a cache."""
     parts = [part for name in names for part in name.split(".")]
     return not any(part[:1] == "_" for part in parts) and not is_kept_for_speed(names[-1])
+
+
+def is_named_constant(name: str) -> bool:
+    """Tell whether a name is that of a public constant: people change those, and a library's code does not."""
+    return name[:1] != "_" and name.isupper()
 
 
 def is_kept_for_speed(name: str) -> bool:

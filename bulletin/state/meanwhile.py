@@ -6,8 +6,10 @@ from dataclasses import dataclass, field, replace
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
+from . import registrations
 from .capture import Captured
 from .exchange import Exchange, PickleStream, RegionContent
+from .library_places import LibraryPlace
 from .memory import Region, attempt
 from .table import ABSENT, Table
 from .table_diff import TableDiff
@@ -21,6 +23,8 @@ class Meanwhile:
 
     #: What its names held.
     before: Mapping[str, object]
+    #: What libraries' plain variables held.
+    libraries: dict[LibraryPlace, Any] = field(default_factory=dict)
     #: The notebook's values are not to be touched: all that the cell changed is laid aside.
     is_aside: bool = False
 
@@ -37,7 +41,7 @@ def depart(namespace: Mapping[str, Any], captured: Captured, *, is_aside: bool =
     captured.parts = [bytes(part) for part in captured.parts]
     captured.commit()
     captured.exchange = Exchange.unpack(captured.parts)
-    return Meanwhile(dict(namespace), is_aside)
+    return Meanwhile(dict(namespace), registrations.depart(), is_aside)
 
 
 @dataclass(slots=True)

@@ -1,5 +1,6 @@
 """What a library has at a place, and how another value is put there."""
 
+import copy
 import enum
 import functools
 import threading
@@ -53,11 +54,11 @@ def put(place: LibraryPlace, value: Any, transaction: LoadTransaction) -> None:
         return
     if place.key and not hooks.is_hook(place) and entries_of(find(place._replace(key=()))) is None:
         inherited = getattr(owner_of(place), place.attribute, None)  # a library copies it for the class (yaml)
-        put(place._replace(key=()), dict(inherited) if type(inherited) is dict else {}, transaction)
+        put(place._replace(key=()), copy.copy(inherited) if type(inherited) in DICTS else {}, transaction)
     change = changer(place)
     transaction.undoable(change, before)
     change(value)
-    if type(value) in (list, set) and type(before) is type(value):  # the library may hold it elsewhere, too
+    if type(value) is list and type(before) is list:  # the library may hold it elsewhere, too
         transaction.replaced.append((before, value))
 
 

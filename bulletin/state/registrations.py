@@ -6,7 +6,6 @@ that are the notebook's own are one value, which travels with each cell; each si
 
 import contextlib
 import itertools
-import marshal
 import sys
 import threading
 from collections.abc import Iterable, Mapping
@@ -19,54 +18,31 @@ from typing import Any, TypeAlias
 from . import hand_made_modules, hooks, untransferable
 from .entry_owners import MAX_PARTS, is_constant, is_own, is_own_entry, is_put_by_user, made_later
 from .handles import Handle
-from .inplace import is_all_attributes
-from .library_places import DICTS, LibraryDict, LibraryPlace, LibraryPlaces, is_kept_for_speed, owner_of
+from .library_places import LibraryDict, LibraryPlace, LibraryPlaces, is_kept_for_speed, owner_of
 from .load_transaction import LoadTransaction
 from .names import REGISTERED
 from .object_paths import Stayed
+from .place_origins import PlaceOrigins, begins_alike, is_here_too, starts_of
 from .place_values import ABSENT, changer, find, is_atom, put
+from .plain_variables import (
+    changed_lists,
+    changed_options,
+    has_outgrown,
+    is_list,
+    is_list_name,
+    is_options,
+    is_same,
+    is_set_by_people,
+    is_tuple,
+    is_withheld,
+    keep_option,
+)
 from .reducers import context_variables
-from .reducers.functions import MADE_LATER, is_importable
+from .reducers.functions import MADE_LATER
 from .reducers.registries import is_plain
 
 #: What a library has, by its places there.
 Found: TypeAlias = dict[LibraryPlace, Any]
-
-#: A dict of more is no list of options.
-_MAX_OPTIONS = 512
-
-
-def _is_options(value: Any) -> bool:
-    return type(value) is dict and len(value) <= MAX_PARTS and is_plain(list(value.items()))
-
-
-def _is_listed(value: Any) -> bool:
-    return type(value) in (list, set, tuple) and len(value) <= MAX_PARTS and is_plain(value)
-
-
-def _is_record(value: Any) -> bool:
-    """Tell whether a value is a library's, and nothing but its attributes: a theme, or a style."""
-    return is_importable(type(value)) and is_all_attributes(type(value)) and type(value).__module__ != "builtins"
-
-
-def _content_of(value: Any) -> bytes:
-    """Write what is in a container of plain values, to be compared in this process; no code of theirs runs."""
-    try:
-        return marshal.dumps(value, 2)  # version 2 writes what a value is, not how often it is referred to
-    except ValueError:  # records of a library are among them
-        return repr(value).encode() if is_plain(value) else b""
-
-
-def _is_other(holder: LibraryDict, name: str, before: Any, now: Any) -> bool:
-    """Tell whether a plain value is another one: an option may be one of several types, a variable has its own.
-
-    People turn off what has a public name by None, and set a number where there was none; a library that notes what it
-    has found (a device, a path) has None before.
-    """
-    if type(now) is type(before):
-        return bool(now != before)
-    is_number = {type(before), type(now)} <= {int, float, bool, type(None)}
-    return bool(holder.attribute) or (name[:1] != "_" and (now is None or is_number))
 
 
 def _is_said_of_it(holder: LibraryDict, value: Any) -> bool:
@@ -76,14 +52,6 @@ def _is_said_of_it(holder: LibraryDict, value: Any) -> bool:
         or type(value) is itertools.count
         or (type(value) is FunctionType and not is_kept_for_speed(holder.attribute))
     )
-
-
-def _keep_option(holder: LibraryDict, key: str, value: Any) -> None:
-    """Keep, to be compared, what an entry of the options of an object is: a plain value, or a dict of such."""
-    if holder.atoms is not None and is_atom(value):
-        holder.atoms[key] = value
-    elif _is_options(value):
-        holder.groups[key] = _content_of(value)
 
 
 class Registrations:
@@ -98,6 +66,9 @@ class Registrations:
         #: What is here, and is to be noted again.
         self._later: Found = {}
         self._stayed: list[Stayed] = []
+        self._origins = PlaceOrigins()
+        #: Variables that the library had otherwise on the two sides to begin with: each keeps its own.
+        self._apart: set[LibraryPlace] = set()
         #: Context variables with a value, of which it is known where they are.
         self._variables: set[ContextVar[Any]] = set()
         #: The dicts whose entries are counted, how many there were, those that are asked each time, and the revision of
@@ -134,31 +105,60 @@ class Registrations:
             self._settled[library] = dict(found)
         return self._found
 
-    def adopt(self, library: str, found: Found, transaction: LoadTransaction) -> None:
-        """Put into this side's library what the other side's has, undoably, and take out what is gone there."""
+    def adopt(self, library: str, found: Found, transaction: LoadTransaction, departed: Found | None = None) -> None:
+        """Put into this side's library what the other side's has, undoably, and take out what is gone there.
+
+        `departed` is what was here when a cell left that the notebook did not wait for: what is another since stays.
+        """
         before, settled = self._found.get(library, {}), self._settled.get(library, {})
         if found is not before:  # both had put something there; the other side learns of this one's with the next cell
             self._later.update((place, value) for place, value in before.items() if place not in found)
-        for place in settled.keys() - found.keys():
-            if find(place) is settled[place]:
+        kept = set[LibraryPlace]() if departed is None else self._changed_since(departed, settled.keys() | found.keys())
+        for place in settled.keys() - found.keys() - self._apart - kept:
+            is_variable = self._origins.find(place) is not ABSENT  # whatever it has become there is not for this side
+            if find(place) is settled[place] and not is_variable:
                 put(place, ABSENT, transaction)
+        starts = found.get(starts_of(library), {})
         for place, value in found.items():
-            if type(value) is not Handle and not (place not in settled and _is_here_too(place, value)):
+            if type(value) is Handle or not place.attribute or place in self._apart:
+                continue
+            if place in kept:
+                self._later[place] = find(place)
+            elif place not in settled and place in starts and not begins_alike(place, starts[place], value):
+                self._apart.add(place)
+            elif place in settled or not is_here_too(place, value):
+                self._origins.keep(place, find(place))
+                transaction.undoable(self._places.accept, place)
                 with contextlib.suppress(LookupError, AttributeError, TypeError):  # another version of the library
                     put(place, value, transaction)
                     _know(place, value)
+                    self._places.accept(place)
         self._found[library], self._settled[library] = found, dict(found)
 
+    def depart(self) -> Found:
+        """Return what plain variables hold now, as copies, since the notebook goes on while a cell is under way."""
+        places: Found = {}
+        for holder in self._places.holders.values():
+            places.update((holder.place_of(name), value) for name, value in (holder.atoms or {}).items())
+            places.update((holder.place_of(name), list(value)) for name, value in holder.lists.items())
+        return places
+
+    def _changed_since(self, departed: Found, places: Iterable[LibraryPlace]) -> set[LibraryPlace]:
+        return {place for place in places if place in departed and not is_same(find(place), departed[place])}
+
     def forget(self) -> None:
-        """Forget what there is, and take out what is of the notebook's own: another one begins."""
+        """Forget what there is, take out what is of the notebook's own, and put back what was there: another begins."""
         for place, value in ((place, value) for found in self._found.values() for place, value in found.items()):
+            if not place.attribute:
+                continue
             is_of_instance = not isinstance(owner_of(place), type | ModuleType)
-            is_kept = is_of_instance or is_atom(value) or _is_listed(value)
+            is_kept = is_of_instance or is_atom(value) or is_tuple(value) or is_list(value)
             is_kept = is_kept or type(value) in (dict, ContextVar)
-            is_kept = is_kept or (not place.owner and not place.key and _is_record(value) and not is_own(value))
             if (hooks.is_hook(place) or not is_kept) and find(place) is value:
                 changer(place)(ABSENT)
-        for part in (self._found, self._settled, self._refused, self._later, self._variables):
+                MADE_LATER.pop(id(value), None)
+        self._origins.restore(self._places)
+        for part in (self._found, self._settled, self._refused, self._later, self._variables, self._apart):
             part.clear()
         hand_made_modules.forget()
 
@@ -181,7 +181,9 @@ class Registrations:
         counted = [holder for holder in holders.values() if holder.kind is not threading.local]
         self._helds, self._lengths = [holder.held for holder in counted], [holder.length for holder in counted]
         self._asked = [
-            holder for holder in holders.values() if holder.kind is threading.local or holder.atoms or holder.groups
+            holder
+            for holder in holders.values()
+            if holder.kind is threading.local or holder.atoms or holder.groups or holder.lists
         ]
         self._revision = self._places.revision
 
@@ -205,8 +207,8 @@ class Registrations:
         looks_closely = (is_used or not is_first) and len(new) <= MAX_PARTS
         for key, value in reversed(new):
             if holder.attribute:
-                if holder.atoms is not None and isinstance(key, str) and len(held) <= _MAX_OPTIONS:
-                    _keep_option(holder, key, value)
+                if isinstance(key, str):
+                    keep_option(holder, key, value)
                 is_added = holder.is_public and not is_first and isinstance(key, str) and key[:1] != "_"
                 if looks_closely and isinstance(key, str) and key not in holder.seen:
                     is_added = is_added or is_put_by_user(holder, key, value, is_first=is_first)
@@ -220,16 +222,16 @@ class Registrations:
             elif key in later:
                 MADE_LATER[id(value)] = value
                 self._note(holder.place_of(key), value)
-            elif holder.atoms is not None and (is_atom(value) or (holder.is_public and _is_options(value))):
+            elif holder.atoms is not None and (self._is_variable(holder, value)):
                 is_known = not is_first and key in holder.atoms  # then it is compared
                 if not is_known:
                     holder.atoms[key] = value
                 if not is_first and not is_known and key[:1] != "_":
-                    self._note(holder.place_of(key), value)
-            elif holder.kind is ModuleType and holder.atoms is not None and key[:1] != "_" and _is_listed(value):
-                holder.groups[key] = _content_of(value)
-                if not is_first:
-                    self._note(holder.place_of(key), value)
+                    self._note_changed(holder, key, ABSENT, value)
+            elif is_list_name(holder, key) and is_list(value):
+                if not is_first and key not in holder.lists:
+                    self._note_changed(holder, key, ABSENT, value)
+                holder.lists.setdefault(key, list(value))
             elif not is_first:
                 self._places.add(holder.module, holder.owner, key, value, holder.module.partition(".")[0])
         if holder.attribute:
@@ -274,14 +276,18 @@ class Registrations:
             if not isinstance(name, str) or name[:1] == "_":
                 continue
             if holder.attribute:
-                if len(holder.held) <= _MAX_OPTIONS:
-                    _keep_option(holder, name, value)
-            elif is_atom(value):
+                keep_option(holder, name, value)
+            elif is_atom(value) or is_tuple(value):
                 holder.atoms[name] = value
-            elif _is_listed(value):
-                holder.groups[name] = _content_of(value)
+            elif is_list_name(holder, name) and is_list(value):
+                holder.lists[name] = list(value)
         if holder.length < 0:
             holder.is_part, holder.length, holder.seen = not holder.attribute, len(holder.held), set(holder.held)
+
+    def _is_variable(self, holder: LibraryDict, value: Any) -> bool:
+        if is_atom(value):
+            return True
+        return is_tuple(value) if holder.kind is ModuleType else holder.is_public and is_options(value)
 
     def _compare_atoms(self, holder: LibraryDict, atoms: dict[str, Any]) -> None:
         """Note which plain values of a module, or of what was configured, are others than before."""
@@ -293,24 +299,35 @@ class Registrations:
                 # What has a private name says how far a library has come; only its modules' variables, but for flags,
                 # and options that were set anew, are what somebody has asked for.
                 is_meant = name[:1] != "_" or type(now) is dict or (type(now) is not bool and not holder.is_public)
-                is_chosen = before is None and holder.kind is ModuleType and name[:1] != "_" and _is_record(now)
-                is_value = is_atom(now) or _is_options(now)
-                if is_chosen or (is_meant and is_value and _is_other(holder, name, before, now)):
-                    self._note(holder.place_of(name), now)
-        for name, before_content in list(holder.groups.items()):
-            group = held.get(name)
-            if type(group) in (dict, list, set, tuple) and (content := _content_of(group)) != before_content:
-                holder.groups[name] = content
-                if _is_options(group) or _is_listed(group):
-                    self._note(holder.place_of(name), group)
+                if is_meant and self._is_variable(holder, now) and is_set_by_people(holder, name, before, now):
+                    self._note_changed(holder, name, before, now)
+        if holder.groups:
+            for name, options in changed_options(holder).items():
+                self._note(holder.place_of(name), options)
+        if holder.lists:
+            for name, (then, now) in changed_lists(holder).items():
+                self._note_changed(holder, name, then, now)
+
+    def _note_changed(self, holder: LibraryDict, name: str, before: Any, now: Any) -> None:
+        """Note another value of a variable, with what it was first: the other side's may have begun as another one."""
+        place = holder.place_of(name)
+        if place in self._apart:
+            return
+        self._origins.keep(place, before)
+        self._note(place, now)
+        library = place.module.partition(".")[0]
+        is_begun = holder.kind is ModuleType and type(before) in (list, tuple)
+        is_begun = is_begun or (bool(holder.attribute) and not holder.is_public and not holder.owner)
+        if is_begun and before is not ABSENT and place in self._found.get(library, {}):
+            self._found[library].setdefault(starts_of(library), {}).setdefault(place, self._origins.find(place))
 
     def _note(self, place: LibraryPlace, value: Any) -> None:
         library = place.module.partition(".")[0]
         found = self._found.get(library, {})
         if found.get(place, ABSENT) is value or self._refused.get(place, ABSENT) is value:
             return
-        if place.owner == "" and not place.key and _is_record(value):
-            MADE_LATER[id(value)] = value
+        if is_withheld(place, value) and not hooks.is_hook(place):
+            return
         reasons = untransferable.reasons({place.attribute: value})
         if not reasons:
             self._found.setdefault(library, found)[place] = value
@@ -325,14 +342,16 @@ class Registrations:
         """Note what has become of what was found before."""
         for place, value in list(found.items()):
             now = find(place)
-            if now is value or type(value) is Handle:
+            if (now is value and not has_outgrown(place, value)) or type(value) is Handle or place in self._apart:
+                continue
+            if not place.attribute:
                 continue
             del found[place]
             if place[:3] == _MODULES:  # what is imported there now is no longer made by hand
                 continue
             is_of_instance = not isinstance(owner_of(place), type | ModuleType)
             is_meant = is_of_instance or (place.key and not hooks.is_hook(place)) or is_own(now) or is_atom(now)
-            is_meant = is_meant or (not place.owner and (_is_listed(now) or _is_options(now) or _is_record(now)))
+            is_meant = is_meant or (not place.owner and (is_tuple(now) or (place.attribute.isupper() and is_list(now))))
             if now is not ABSENT and is_meant:
                 self._note(place, now)
 
@@ -342,23 +361,14 @@ _MODULES = ("sys", "", "modules")
 
 
 def _know(place: LibraryPlace, value: Any) -> None:
-    """Remember of a class or a record that came that it is in no text of a library."""
-    is_class = isinstance(value, type) and value.__module__ == place.module
-    if not place.owner and not place.key and (is_class or _is_record(value)):
+    """Remember of a class that came that it is in no text of a library."""
+    if isinstance(value, type) and value.__module__ == place.module and not place.owner:
         MADE_LATER[id(value)] = value
 
 
-def _is_here_too(place: LibraryPlace, value: Any) -> bool:
-    """Tell whether the library has filled an entry on this side as well, before the two sides agreed on anything."""
-    here = find(place) if place.key and type(find(place._replace(key=()))) in DICTS else ABSENT
-    if _is_options(here) and _is_options(value):
-        return bool(here == value)  # else somebody has set some of them on the other side
-    return type(here) is type(value) and not is_own_entry(value) and not is_atom(value) and here is not value
-
-
 _of_process = Registrations()
-observe, adopt, forget, take_stayed = (
-    _of_process.observe, _of_process.adopt, _of_process.forget, _of_process.take_stayed,
+observe, adopt, depart, forget, take_stayed = (
+    _of_process.observe, _of_process.adopt, _of_process.depart, _of_process.forget, _of_process.take_stayed,
 )  # fmt: skip
 
 

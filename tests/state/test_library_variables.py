@@ -6,12 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from .notebook import Notebook
+from bulletin import state
+from bulletin.errors import CannotReturn
+
+from .notebook import Executor, Notebook
 
 LIBRARY = """
 import functools, itertools
 from collections import defaultdict
 LIMIT, PATHS, SIZES = 5, ["a"], {"small": 1, "large": 9}
+has_gpu = last_session = None
+is_there = __import__("os").environ.get("THERE") == "yes"
+FOUND, TOKENS = ["cpu", "first"] if is_there else ["cpu"], {"of_user": "abc"}
+API_KEY, backend, LONG = "none", "agg", "short"
+
+class Kind: kinds = defaultdict(list)
+class Special(Kind): pass
 MODEL = theme = None
 SIZE, _known = (6, 4), PATHS
 
@@ -19,6 +29,18 @@ class Theme:
     def __init__(self, name): self.name = name
 
 def set_theme(chosen): globals()["theme"] = chosen
+
+def find_gpu():
+    global has_gpu
+    if has_gpu is None: has_gpu = is_there
+    return has_gpu
+
+class Unloadable:
+    def __reduce__(self): return unloadable, ()
+
+def unloadable():
+    if not is_there: raise ValueError("not here")
+    return Unloadable()
 
 class Agent:
     _ids = defaultdict(functools.partial(itertools.count, 1))
@@ -36,6 +58,13 @@ def failed_again(text, cases): return Failed(text, cases)
 def paths(): return list(_known)
 """
 PART = "RETRIES = 0\nPORTS = {'http': 80}\n_counted = 0\n"
+
+
+@pytest.fixture
+def executor(tmp_path: Path) -> Iterator[Executor]:
+    executor = Executor({"THERE": "yes"})
+    yield executor
+    executor.close()
 
 
 @pytest.fixture
@@ -79,13 +108,13 @@ def test_what_is_added_to_a_librarys_list_is_in_it_wherever_the_library_has_that
 def test_a_name_that_somebody_gives_a_module_of_a_library_is_there_with_what_it_holds(varied: Notebook) -> None:
     varied.gpu("varied.mine = 3")
     assert varied.local("varied.mine") == 3
-    varied.gpu("varied.mine = [1]")
-    varied.local("varied.mine.append(2)")
-    assert varied.gpu("varied.mine").extra["result"] == [1, 2]
-    varied.gpu("varied.mine.append(3); mine = varied.mine")
-    assert varied.local("varied.mine, mine is varied.mine") == ([1, 2, 3], True)
-    varied.local("del varied.mine")
-    assert varied.gpu("hasattr(varied, 'mine')").extra["result"] is False
+    varied.gpu("varied.MINE = [1]")
+    varied.local("varied.MINE.append(2)")
+    assert varied.gpu("varied.MINE").extra["result"] == [1, 2]
+    varied.gpu("varied.MINE.append(3); mine = varied.MINE")
+    assert varied.local("varied.MINE, mine is varied.MINE") == ([1, 2, 3], True)
+    varied.local("del varied.MINE")
+    assert varied.gpu("hasattr(varied, 'MINE')").extra["result"] is False
 
 
 def test_parts_of_a_library_that_its_own_name_leads_to_are_looked_at_too(varied: Notebook) -> None:
@@ -96,19 +125,91 @@ def test_parts_of_a_library_that_its_own_name_leads_to_are_looked_at_too(varied:
     assert varied.local(ask) == (5, {"http": 82}, 0)
 
 
-def test_what_a_library_is_given_as_its_theme_is_its_theme_on_both_sides(varied: Notebook) -> None:
-    varied.gpu("varied.set_theme(varied.Theme('dark')); varied.SIZE = (3, 2)")
-    assert varied.local("varied.theme.name, varied.SIZE") == ("dark", (3, 2))
-    varied.local("varied.theme.name = 'darker'; shown = varied.theme")
-    assert varied.gpu("varied.theme.name, varied.theme is shown").extra["result"] == ("darker", True)
-    varied.local("varied.set_theme(varied.Theme('light'))")
-    assert varied.gpu("varied.theme.name, shown.name").extra["result"] == ("light", "darker")
+def test_a_tuple_and_a_list_that_take_the_place_of_a_librarys_are_there_on_both_sides(varied: Notebook) -> None:
+    varied.gpu("varied.SIZE = (3, 2); varied.PATHS = ['z']")
+    assert varied.local("varied.SIZE, varied.PATHS") == ((3, 2), ["z"])
+
+
+def test_an_instance_that_a_library_is_given_stays_on_its_side(varied: Notebook) -> None:
+    varied.local("varied.set_theme(varied.Theme('dark'))")
+    assert varied.gpu("varied.theme").extra["result"] is None
+    varied.gpu("varied.last_session = varied.Theme('secret of the node')")
+    assert varied.local("varied.last_session, varied.theme.name") == (None, "dark")
+
+
+def test_a_library_that_finds_out_what_it_runs_on_finds_it_out_on_each_side(varied: Notebook) -> None:
+    assert varied.local("varied.find_gpu()") is False
+    assert varied.gpu("varied.find_gpu()").extra["result"] is True
+    varied.gpu("varied.backend = 'cuda'")
+    assert varied.local("varied.find_gpu(), varied.backend") == (False, "agg")
+
+
+def test_what_may_hold_a_secret_stays_on_its_side(varied: Notebook) -> None:
+    varied.local("s = 'hush'.upper(); varied.API_KEY = varied.TOKENS['of_user'] = varied.SIZES['password'] = s; del s")
+    captured = b"".join(map(bytes, state.capture(varied.ns, state.needs("varied", varied.ns)).parts))
+    assert "hush".upper().encode() not in captured
+    ask = "varied.API_KEY, varied.TOKENS, 'password' in varied.SIZES"
+    assert varied.gpu(ask).extra["result"] == ("none", {"of_user": "abc"}, False)
+    varied.gpu("varied.API_KEY = 'of the node'")
+    assert varied.local("varied.API_KEY") == "hush".upper()
+
+
+def test_a_list_that_the_sides_began_otherwise_stays_that_of_each(varied: Notebook) -> None:
+    varied.local("varied.FOUND.append('more')")
+    assert varied.gpu("varied.FOUND").extra["result"] == ["cpu", "first"]
+    varied.gpu("varied.FOUND.append('there')")
+    assert varied.local("varied.FOUND") == ["cpu", "more"]
+    varied.local("varied.FOUND.append('again')")
+    assert varied.gpu("varied.FOUND").extra["result"] == ["cpu", "first", "there"]
+
+
+def test_what_is_large_is_no_setting_and_takes_no_room(varied: Notebook) -> None:
+    varied.local("varied.PATHS.append('b')")
+    varied.gpu("varied.PATHS")
+    varied.local("varied.PATHS.append(bytearray(2_000_000)); varied.LONG = 'y' * 2_000_000")
+    assert varied.gpu("varied.PATHS, varied.LONG").extra["result"] == (["a", "b"], "short")
+    assert varied.captured is not None
+    assert sum(memoryview(part).nbytes for part in varied.captured.parts) < 100_000
+    varied.local("del varied.PATHS[2:]; varied.PATHS.extend(map(str, range(70)))")
+    varied.gpu("varied.PATHS.append('there')")
+    assert varied.local("len(varied.PATHS)") == 72
+
+
+def test_what_a_cell_set_that_could_not_return_is_as_it_was(varied: Notebook) -> None:
+    with pytest.raises(CannotReturn):
+        varied.gpu("varied.PATHS.append('b'); varied.LIMIT = 9; varied.SIZES['small'] = 3; varied.Unloadable()")
+    ask = "varied.PATHS, varied.paths(), varied.LIMIT, varied.SIZES"
+    expected = (["a"], ["a"], 5, {"small": 1, "large": 9})
+    assert varied.gpu(ask).extra["result"] == expected
+    assert varied.local(ask) == expected
+
+
+@pytest.mark.parametrize("agreed", ["", "varied.LIMIT = 8; varied.PATHS.append('b')"])
+def test_what_a_notebook_sets_while_a_cell_is_under_way_stays(varied: Notebook, agreed: str) -> None:
+    varied.local(agreed)
+    varied.gpu("varied")
+    cell = "varied.SIZES['small'] = 3; varied.SIZE = (1, 1)"
+    captured = state.capture(varied.ns, state.needs(cell, varied.ns), table=varied.table)
+    meanwhile = state.depart(varied.ns, captured)
+    varied.local("varied.LIMIT = 2; varied.PATHS.append('here'); varied.SIZE = (2, 2)")
+    answer = varied.executor.ask(cell, captured.parts)
+    state.apply(answer["parts"], varied.ns, sent=captured, meanwhile=meanwhile)
+    expected = (2, "here", 3, (2, 2))
+    ask = "varied.LIMIT, varied.PATHS[-1], varied.SIZES['small'], varied.SIZE"
+    assert varied.local(ask) == expected
+    assert varied.gpu(ask).extra["result"] == expected
 
 
 def test_what_a_library_counts_for_an_object_of_the_notebook_goes_on_on_the_other_side(varied: Notebook) -> None:
     varied.local("class Model: pass\nm = Model()\nfirst = varied.Agent(m).number")
     assert varied.gpu("varied.Agent(m).number, varied.Agent(m).number").extra["result"] == (2, 3)
     assert varied.local("first, varied.Agent(m).number") == (1, 4)
+
+
+def test_a_dict_that_a_class_gets_of_its_own_is_of_the_kind_that_it_inherits(varied: Notebook) -> None:
+    varied.local("class Mine: pass\nvaried.Special.kinds = varied.Special.kinds.copy(); varied.Special.kinds[Mine] = 1")
+    ask = "varied.Special.kinds[Mine], varied.Special.kinds.default_factory, Mine in varied.Kind.kinds"
+    assert varied.gpu(ask).extra["result"] == (1, list, False)
 
 
 def test_an_error_of_a_library_that_is_pickled_as_texts_has_all_that_it_had(varied: Notebook) -> None:

@@ -38,6 +38,12 @@ KNOWN: tuple[Known, ...] = (
         turns=(5,),
     ),
     Known(
+        "plotnine_plots",
+        "the theme for all plots is an instance of the library's, and those stay on the side where they were set: "
+        "what a library holds so may be a session, with its secrets, or what it found out of its process",
+        turns=(2, 4),
+    ),
+    Known(
         "pyrsistent_maps",
         "an evolver of vectors is in C and does not pickle",
         turns=(4,),

@@ -16,7 +16,6 @@ from bulletin.state.load_transaction import RECEIVER, LoadTransaction, NotHere, 
 from bulletin.state.modules.sources import location_of, spec_in
 
 from .containers import USUAL_STATE
-from .functions import MADE_LATER
 from .named import find_by_name
 
 #: Where a constant is found: a module, and a name in it.
@@ -105,8 +104,6 @@ def _is_private(place: Place) -> bool:
 def is_in_place(value: object, place: Place) -> bool:
     """Tell whether a module still holds this very object under that name."""
     module, name = place
-    if id(value) in MADE_LATER:
-        return False
     return getattr(sys.modules.get(module), "__dict__", {}).get(name, _ABSENT) is value
 
 

@@ -1,0 +1,66 @@
+"""What variables of libraries held before a notebook changed them.
+
+It is put back when another notebook begins, and says whether the two sides began alike.
+"""
+
+from typing import Any
+
+from .entry_owners import is_own_entry
+from .library_places import DICTS, LibraryPlace, LibraryPlaces, owner_of
+from .place_values import ABSENT, changer, entries_of, find, is_atom
+from .plain_variables import is_list, is_options, is_same, is_tuple
+
+
+def is_variable(value: Any) -> bool:
+    """Tell whether a value is one that is put back: an atom, a tuple or a list of such, or nothing."""
+    return value is ABSENT or is_atom(value) or is_tuple(value) or is_list(value)
+
+
+class PlaceOrigins:
+    """The first value of each place that was changed in this process, here or from the other side."""
+
+    def __init__(self) -> None:
+        self._first: dict[LibraryPlace, Any] = {}
+
+    def keep(self, place: LibraryPlace, before: Any) -> None:
+        """Remember what is there before the first change; what comes after that changes nothing of it."""
+        if place not in self._first and is_variable(before):
+            self._first[place] = list(before) if type(before) is list else before
+
+    def find(self, place: LibraryPlace, otherwise: Any = ABSENT) -> Any:
+        """Return a copy of what was there first."""
+        before = self._first.get(place, otherwise)
+        return list(before) if type(before) is list else before
+
+    def restore(self, places: LibraryPlaces) -> None:
+        """Put back what was there first wherever a plain value is now, and forget it."""
+        for place, before in self._first.items():
+            now = find(place)
+            is_here = owner_of(place) is not None  # a module may be gone, and a dict be something else by now
+            is_here = is_here and (not place.key or entries_of(find(place._replace(key=()))) is not None)
+            if is_here and is_variable(now) and not is_same(now, before):
+                if type(now) is list and type(before) is list:
+                    now[:] = before  # the library may have it elsewhere, too
+                else:
+                    changer(place)(before)
+                places.accept(place)
+        self._first.clear()
+
+
+def starts_of(library: str) -> LibraryPlace:
+    """Return the place, of nothing in a library, under which travels what its changed variables were first."""
+    return LibraryPlace(library, "", "")
+
+
+def begins_alike(place: LibraryPlace, start: Any, value: Any) -> bool:
+    """Tell whether this side has at a place what the other one had first, or has now."""
+    here = find(place)
+    return is_same(here, start) or is_same(here, value)
+
+
+def is_here_too(place: LibraryPlace, value: Any) -> bool:
+    """Tell whether the library has filled an entry on this side as well, before the two sides agreed on anything."""
+    here = find(place) if place.key and type(find(place._replace(key=()))) in DICTS else ABSENT
+    if is_options(here) and is_options(value):
+        return bool(here == value)  # else somebody has set some of them on the other side
+    return type(here) is type(value) and not is_own_entry(value) and not is_atom(value) and here is not value
