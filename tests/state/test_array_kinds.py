@@ -120,9 +120,20 @@ def test_a_record_is_written_through_to_its_array(notebook: Notebook) -> None:
     assert notebook.local("r.tolist(), one.b, type(one) is np.record") == ([(1, 9.0), (3, 4.0)], 9.0, True)
     assert notebook.gpu("r.a[1] = 7; one.a = 5\nsame[0].tolist(), r.a.tolist()").extra["result"] == ((7, 4), [5, 7])
     assert notebook.local("same[0].a, r.tolist()") == (7, [(5, 9), (7, 4)])
+    notebook.gpu("one, r")
+    assert notebook.local("one.a = 6; r.a.tolist(), one.base is r") == ([6, 7], True)
+    notebook.gpu("one.a = 8")
+    assert notebook.local("r.a.tolist()") == [8, 7]
     notebook.local("p = np.zeros(3, 'i4,f8')[::-1]\nlast, alone = p[0], np.zeros((), 'i4,f8')[()].copy()")
     notebook.gpu("last['f1'] = 2; alone['f0'] = 3")
     assert notebook.local("p['f1'].tolist(), alone.tolist()") == ([2, 0, 0], (3, 0.0))
+
+
+def test_a_record_that_arrives_before_its_array_is_one_of_it(notebook: Notebook) -> None:
+    notebook.local("import numpy as np\nr = np.rec.array([(1, 2.0), (3, 4.0)], names='a,b')\none = r[0]")
+    notebook.gpu("one, r")
+    notebook.gpu("one.b = 9\nr.a[0] = 5")
+    assert notebook.local("r.tolist(), one.tolist(), one.base is r") == ([(5, 9), (3, 4)], (5, 9), True)
 
 
 def test_a_row_of_a_masked_record_is_one_of_its_array(notebook: Notebook) -> None:

@@ -18,13 +18,13 @@ def is_record(kind: type) -> bool:
 def reduce_record(encoder: Encoding, record: Any) -> Reduced:
     """Reduce a record to its place in the memory of its array; leave one that has no array to pickle."""
     owner = owner_of(record)
-    if not isinstance(owner, sys.modules["numpy"].ndarray) or record.dtype.hasobject or not record.nbytes:
+    if owner is record or record.dtype.hasobject or not record.nbytes:
         return NotImplemented
     make, made_of = place(encoder, _seen(record, owner), record)
     return make_record, (RECEIVER, make, *made_of[1:])
 
 
-def _seen(record: Any, owner: Any) -> Any:
+def _seen(record: Any, owner: object) -> Any:
     """Return a plain array without axes over the memory of a record, which is its owner's."""
     numpy = sys.modules["numpy"]
     place_of = {"data": (address_of(record), not record.flags.writeable), "shape": (record.nbytes,), "typestr": "|u1"}
@@ -32,9 +32,9 @@ def _seen(record: Any, owner: Any) -> Any:
 
 
 class _OwnedMemory:
-    """Memory by its address, with the array whose memory it is."""
+    """Memory by its address, with its owner."""
 
-    def __init__(self, found: dict[str, Any], base: Any) -> None:
+    def __init__(self, found: dict[str, Any], base: object) -> None:
         self.__array_interface__ = {**found, "version": 3}
         self.base = base
 
