@@ -16,7 +16,7 @@ def is_record(kind: type) -> bool:
 
 
 def reduce_record(encoder: Encoding, record: Any) -> Reduced:
-    """Reduce a record to its place in the memory of its array; leave one that has no array to pickle."""
+    """Reduce a record to its place in the memory of its array; leave one without, which never changes, to pickle."""
     owner = owner_of(record)
     if owner is record or record.dtype.hasobject or not record.nbytes:
         return NotImplemented
