@@ -13,7 +13,7 @@ from bulletin.state.encoding import Encoding
 from bulletin.state.inplace import attributes_of, empty_attributes, slots_held
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
 
-from .arrays import address_of, marked, place, reduce_array, relaid, settle
+from .arrays import address_of, marked, reduce_array, reduce_memory, relaid, settle
 
 _SAYS = ("__reduce__", "__reduce_ex__", "__setstate__", "__getstate__")
 #: As deep as containers among the attributes of an array are looked at, and as many of their items.
@@ -75,7 +75,7 @@ def reduce_seen(encoder: Encoding, array: Any) -> Reduced:
     """Reduce an array to a plain one, the kind as which it is seen, and its attributes and slots."""
     numpy = sys.modules["numpy"]
     plain = numpy.ndarray.view(array, numpy.ndarray)
-    make, made_of = place(encoder, plain, array) if plain.nbytes else reduce_array(encoder, plain)[:2]
+    make, made_of = reduce_memory(encoder, plain, array) if plain.nbytes else reduce_array(encoder, plain)[:2]
     held = dict(attributes_of(array) or {}), dict(slots_held(array))
     return see_as, (RECEIVER, type(array), array.dtype, make, *made_of[1:]), (RECEIVER, *held), None, None, fill_kind
 
@@ -83,8 +83,8 @@ def reduce_seen(encoder: Encoding, array: Any) -> Reduced:
 def see_as(transaction: LoadTransaction, kind: Any, dtype: Any, make: Any, *made_of: Any) -> Any:
     """Make the plain array and view it as that kind, or return the existing array, where it looks at this memory.
 
-    `make` and `made_of` are what `place` gave for the plain array, the last of it whether it can be written to. The
-    plain one always can: an array over one that cannot would never be told otherwise.
+    `make` and `made_of` are what `reduce_memory` gave for the plain array, the last of it whether it can be written to.
+    The plain one always can: an array over one that cannot would never be told otherwise.
     """
     old, writeable = transaction.take_existing(), made_of[-1]
     array = make(transaction, *made_of[:-1], True).view(kind)

@@ -6,7 +6,7 @@ from typing import Any
 from bulletin.state.encoding import Encoding
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
 
-from .arrays import address_of, owner_of, place, settle
+from .arrays import address_of, owner_of, reduce_memory, settle
 
 
 def is_record(kind: type) -> bool:
@@ -20,15 +20,15 @@ def reduce_record(encoder: Encoding, record: Any) -> Reduced:
     owner = owner_of(record)
     if owner is record or record.dtype.hasobject or not record.nbytes:
         return NotImplemented
-    make, made_of = place(encoder, _seen(record, owner), record)
+    make, made_of = reduce_memory(encoder, _seen(record, owner), record)
     return make_record, (RECEIVER, make, *made_of[1:])
 
 
 def _seen(record: Any, owner: object) -> Any:
     """Return a plain array without axes over the memory of a record, which is its owner's."""
     numpy = sys.modules["numpy"]
-    place_of = {"data": (address_of(record), not record.flags.writeable), "shape": (record.nbytes,), "typestr": "|u1"}
-    return numpy.asarray(_OwnedMemory(place_of, owner)).view(record.dtype).reshape(())
+    found = {"data": (address_of(record), not record.flags.writeable), "shape": (record.nbytes,), "typestr": "|u1"}
+    return numpy.asarray(_OwnedMemory(found, owner)).view(record.dtype).reshape(())
 
 
 class _OwnedMemory:

@@ -31,10 +31,10 @@ def reduce_array(encoder: Encoding, array: Any) -> Reduced:
         return make_array, (RECEIVER, *_guarded(encoder, array), *_dense(array), flags.writeable)
     if array.nbytes == 0:
         return make_array, (RECEIVER, -1, 0, *layout, flags.writeable)
-    return place(encoder, array, array)
+    return reduce_memory(encoder, array, array)
 
 
-def place(encoder: Encoding, array: Any, looker: object) -> tuple[Any, tuple[Any, ...]]:
+def reduce_memory(encoder: Encoding, array: Any, looker: object) -> tuple[Any, tuple[Any, ...]]:
     """Reduce a plain array that has bytes, and no objects in them, to its layout and the memory under it.
 
     `looker` is the object that it is the memory of: as long as somebody has that, both sides know the memory.
