@@ -75,6 +75,7 @@ class Encoder(pickle.Pickler):
         self.codes: list[CodeType] = []  # kept alive, so that their ids in tokens stay true
         self._travelling: set[int] = set()  # ids of values whose parts were asked about and can travel
         self._is_probe = False  # it finds that out
+        self._probe: Encoder | None = None
         self._kinds: dict[type, Reducer | None] = dict(reducers.EXACT)
         self._usual: set[type] = set()
         self._places: dict[type, Mapping[int, reducers.Place]] = {}  # where modules hold instances of a type
@@ -262,15 +263,18 @@ class Encoder(pickle.Pickler):
         """Tell whether these parts of a value can travel, by an encoder of its own, which need not ask once more."""
         if self._is_probe or id(value) in self._travelling:
             return True
-        probe = Encoder(self.namespace, Finder(()))
-        probe._is_probe = True
+        probe = self._probe = self._probe or Encoder(self.namespace, Finder(()))
+        probe._is_probe, probe.finder = True, Finder(())
         try:
             with contextlib.suppress(Widen):  # of memory, which travels
                 probe.encode(parts, "parts", is_ours=True)
+            can_travel = not probe.stayed
         except Exception:  # noqa: BLE001  whatever a value's own code raises
-            return False
-        self._travelling |= set() if probe.stayed else {id(value)}
-        return not probe.stayed
+            can_travel = False
+        probe.clear_memo()
+        probe._begin("", None)  # it holds nothing on to the values
+        self._travelling |= {id(value)} if can_travel else set()
+        return can_travel
 
     def reducer_override(self, value: Any) -> Reduced:
         """Choose how a value is written. Pickle asks for everything but plain numbers, strings and containers."""

@@ -22,7 +22,7 @@ class Damaged(Exception):
 class PickleStream:
     """A pickle and what its places mean.
 
-    `kind` is "modules", "definitions", "plain", "unit", "orphans" or "extra".
+    `kind` is "modules", "definitions", "plain", "unit", "orphans", "extra", or "error", an extra that can be missing.
     """
 
     kind: str

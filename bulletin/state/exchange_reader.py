@@ -118,7 +118,7 @@ class ExchangeReader:
             case "unit":
                 self._roots.append(value)
                 self._bind_all(bound, value)
-            case "extra":
+            case "extra" | "error":
                 self.extra.update(value)
 
     def _follow(self, told: modules.Shipment | modules.Changes) -> None:
@@ -129,10 +129,10 @@ class ExchangeReader:
             modules.follow(told)
 
     def _load_or_leave(self, stream: PickleStream) -> Any:
-        """Load a stream. A new value that fails is left where it is: it costs no other value."""
+        """Load a stream. A new value that fails is left where it is: it costs no other value, and nor does an error."""
         is_new = type(self.table.objects.get(stream.root)) in (NoneType, Handle)
-        may_leave = self._may_leave or names.is_registered(self.at)
-        if stream.kind != "unit" or not may_leave or not is_new:
+        is_unit = stream.kind == "unit" and is_new and (self._may_leave or names.is_registered(self.at))
+        if not is_unit and stream.kind != "error":
             return self._load(stream)
         mark = self.transaction.mark()
         self.table.left.pop(stream.root, None)
@@ -143,6 +143,8 @@ class ExchangeReader:
         except Exception as problem:
             if self.transaction.undo(mark):
                 raise
+            if stream.kind == "error":
+                return {}  # its text has come besides
             self.table.left[stream.root] = stream.rids
             return self._leave(stream.root, self.at, describe_problem(problem))
 

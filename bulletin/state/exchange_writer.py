@@ -117,7 +117,7 @@ class ExchangeWriter:
         unit = self._with_definitions(
             exchange, lambda: self._encoder.encode({key: value}, key, is_ours=True), sent, unit
         )
-        self._write(exchange, "extra", unit, sent, is_new=False)
+        self._write(exchange, "error" if key == "error" else "extra", unit, sent, is_new=False)
 
     def _with_definitions(
         self, exchange: Exchange, encode: Callable[[], Unit], sent: dict[int, Region], unit: Unit | None = None

@@ -25,6 +25,13 @@ class Open(Measured):
     # Has something that cannot travel, and leaves it out.
     def __array_finalize__(self, other): self.letters = (c for c in "ab")
 
+class Unit:
+    # Counts in a file how often it is asked how it travels.
+    def __init__(self, name, counted): self.name, self.counted = name, counted
+    def __reduce__(self):
+        with open(self.counted, "a") as found: found.write("x")
+        return Unit, (self.name, self.counted)
+
 class Info:
     # Says less than it needs, of its slots.
     __slots__ = ("attrs", "formats", "parent")
@@ -97,3 +104,83 @@ def test_columns_of_a_table_that_makes_itself_anew_are_still_its_columns(kinds: 
     kinds.local("t = kinds.Table({'x': kinds.measured([1.0, 2], 'm')})\nx = t.columns['x']")
     assert kinds.gpu("x[0] = 5\nt.columns['x'] is x, t.columns['x'].tolist()").extra["result"] == (True, [5, 2])
     assert kinds.local("x[1] = 6; t.columns['x'] is x, t.columns['x'].tolist()") == (True, [5, 6])
+
+
+def test_a_part_of_an_array_that_owns_its_memory_is_its_part_where_a_cell_names_that_alone(notebook: Notebook) -> None:
+    notebook.local("import numpy as np\nletters = np.char.array(['a', 'b'])\nrest = letters[1:]")
+    notebook.gpu("rest[0] = 'z'")
+    assert notebook.local("letters.tolist(), rest.base is letters") == (["a", "z"], True)
+    assert notebook.gpu("rest[0] = 'y'\nletters.tolist()").extra["result"] == ["a", "y"]
+    assert notebook.local("letters.tolist()") == ["a", "y"]
+
+
+def test_a_record_is_written_through_to_its_array(notebook: Notebook) -> None:
+    notebook.local("import numpy as np\nr = np.rec.array([(1, 2.0), (3, 4.0)], names='a,b')\none, same = r[0], [r[1]]")
+    notebook.gpu("one.b = 9")
+    assert notebook.local("r.tolist(), one.b, type(one) is np.record") == ([(1, 9.0), (3, 4.0)], 9.0, True)
+    assert notebook.gpu("r.a[1] = 7; one.a = 5\nsame[0].tolist(), r.a.tolist()").extra["result"] == ((7, 4), [5, 7])
+    assert notebook.local("same[0].a, r.tolist()") == (7, [(5, 9), (7, 4)])
+    notebook.gpu("one, r")
+    assert notebook.local("one.a = 6; r.a.tolist(), one.base is r") == ([6, 7], True)
+    notebook.gpu("one.a = 8")
+    assert notebook.local("r.a.tolist()") == [8, 7]
+    notebook.local("p = np.zeros(3, 'i4,f8')[::-1]\nlast, alone = p[0], np.zeros((), 'i4,f8')[()].copy()")
+    notebook.gpu("last['f1'] = 2; alone['f0'] = 3")
+    assert notebook.local("p['f1'].tolist(), alone.tolist()") == ([2, 0, 0], (3, 0.0))
+
+
+def test_a_record_that_arrives_before_its_array_is_one_of_it(notebook: Notebook) -> None:
+    notebook.local("import numpy as np\nr = np.rec.array([(1, 2.0), (3, 4.0)], names='a,b')\none = r[0]")
+    notebook.gpu("one, r")
+    notebook.gpu("one.b = 9\nr.a[0] = 5")
+    assert notebook.local("r.tolist(), one.tolist(), one.base is r") == ([(5, 9), (3, 4)], (5, 9), True)
+
+
+def test_a_row_of_a_masked_record_is_one_of_its_array(notebook: Notebook) -> None:
+    notebook.local(
+        "import numpy as np\n"
+        "m = np.ma.array([(1, 2.0), (3, 4.0)], dtype=[('a', int), ('b', float)], mask=[(0, 1), (1, 0)])\nrow = m[0]"
+    )
+    notebook.gpu("row['a'] = 100; m['b'][0] = 8.5")
+    assert notebook.local("m.tolist(), row.tolist()") == ([(100, 8.5), (None, 4.0)], (100, 8.5))
+
+
+def test_what_an_array_of_such_a_kind_may_be_written_to_is_the_same_on_both_sides(kinds: Notebook) -> None:
+    kinds.local("a = kinds.measured([1.0, 2, 3], 'm')\npart = a[1:]")
+    kinds.gpu("a, part")
+    kinds.local("a.flags.writeable = False")
+    refused = kinds.gpu("a[0] = 9").extra["error"]
+    assert (type(refused), kinds.local("a.tolist()")) == (ValueError, [1, 2, 3])
+    assert kinds.gpu("part[0] = 7\na.tolist()").extra["result"] == [1, 7, 3]
+    kinds.gpu("a.flags.writeable = True; a[0] = 5")
+    assert kinds.local("a.flags.writeable, a.tolist(), part.tolist()") == (True, [5, 7, 3], [7, 3])
+    kinds.local("m = np.ma.array([1.0, 2], mask=[0, 1]); m.flags.writeable = False")
+    kinds.gpu("m.flags.writeable = True; m[0] = 4")
+    assert kinds.local("m.flags.writeable, m.tolist()") == (True, [4, None])
+
+
+def test_a_class_of_the_notebook_that_says_how_its_arrays_are_pickled_is_asked(kinds: Notebook) -> None:
+    kinds.local(
+        "class Own(kinds.Measured):\n"
+        "  def __setstate__(self, state): super().__setstate__(state); self.cache = 'made on arrival'\n"
+        "class Made(np.ndarray):\n"
+        "  is_open = False\n"
+        "  def __array_finalize__(self, other):\n"
+        "    if type(other) is np.ndarray and not Made.is_open: raise TypeError('make it by make()')\n"
+        "  def __reduce__(self): return make, (self.tolist(),)\n"
+        "def make(numbers):\n"
+        "  Made.is_open = True\n"
+        "  try: return np.array(numbers).view(Made)\n"
+        "  finally: Made.is_open = False\n"
+        "own, made = kinds.measured([1.0, 2], 'm', Own), make([3, 4])"
+    )
+    assert kinds.gpu("own.cache, own.unit, own.tolist()").extra["result"] == ("made on arrival", "m", [1, 2])
+    assert kinds.gpu("made[0] = 5\nmade.tolist()").extra["result"] == [5, 4]
+    assert kinds.local("made.tolist(), type(made) is Made") == ([5, 4], True)
+
+
+def test_a_unit_that_many_arrays_share_is_asked_about_once(kinds: Notebook, tmp_path: Path) -> None:
+    counted = tmp_path / "counted"
+    kinds.local(f"unit = kinds.Unit('m', {str(counted)!r})\nmany = [kinds.measured([i], unit) for i in range(50)]")
+    assert kinds.gpu("many[7].unit is many[8].unit, many[49].tolist()").extra["result"] == (True, [49])
+    assert 0 < len(counted.read_text()) < 10

@@ -14,6 +14,7 @@ from bulletin.state.missing_modules import is_missing, refuse_missing
 
 from . import (
     array_kinds,
+    array_records,
     arrays,
     arrow,
     classes,
@@ -115,6 +116,8 @@ def of_family(kind: type) -> Reducer | None:
         return arrays.reduce_memmap
     if numpy is not None and array_kinds.is_kind(kind):
         return array_kinds.reduce_kind
+    if array_records.is_record(kind):
+        return array_records.reduce_record
     if torch is not None and hasattr(torch, "Tensor") and issubclass(kind, torch.Tensor):
         return tensors.reduce_tensor
     if arrays.is_generator(kind):

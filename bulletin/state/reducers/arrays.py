@@ -31,19 +31,26 @@ def reduce_array(encoder: Encoding, array: Any) -> Reduced:
         return make_array, (RECEIVER, *_guarded(encoder, array), *_dense(array), flags.writeable)
     if array.nbytes == 0:
         return make_array, (RECEIVER, -1, 0, *layout, flags.writeable)
-    if array.base is None:
-        start = address_of(array)
+    return reduce_memory(encoder, array, array)
+
+
+def reduce_memory(encoder: Encoding, array: Any, looker: object) -> tuple[Any, tuple[Any, ...]]:
+    """Reduce a plain array that has bytes, and no objects in them, to its layout and the memory under it.
+
+    `looker` is the object that it is the memory of: as long as somebody has that, both sides know the memory.
+    """
+    layout = (array.dtype, array.shape, array.strides, array.flags.writeable)
+    owner, start = owner_of(array), address_of(array)
+    if owner is array:
         region = encoder.finder.find_or_add(array, start, array.nbytes)
-        return make_array, (RECEIVER, *encoder.region(region, start, array), *layout, flags.writeable)
-    owner = owner_of(array)
-    start = address_of(array)
+        return make_array, (RECEIVER, *encoder.region(region, start, looker), *layout)
     if type(owner) is type(array) and (owner.nbytes <= SMALL_BYTES or owner.nbytes <= OWNER_FACTOR * array.nbytes):
-        return view_array, (RECEIVER, owner, start - address_of(owner), *layout, flags.writeable)
+        return view_array, (RECEIVER, owner, start - address_of(owner), *layout)
     low, high = sys.modules["numpy"].lib.array_utils.byte_bounds(array)
     if isinstance(owner, bytearray) and low >= (base := _bytes_address(owner)) and high <= base + len(owner):
-        return view_array, (RECEIVER, owner, start - base, *layout, flags.writeable)
+        return view_array, (RECEIVER, owner, start - base, *layout)
     region = encoder.finder.find_or_add(owner, low, high - low)
-    return make_array, (RECEIVER, *encoder.region(region, start, array), *layout, flags.writeable)
+    return make_array, (RECEIVER, *encoder.region(region, start, looker), *layout)
 
 
 def _guarded(encoder: Encoding, array: Any) -> tuple[int, int]:
@@ -87,12 +94,12 @@ def make_array(
     old = transaction.take_existing()
     if number < 0:
         if type(old) is numpy.ndarray and relaid(transaction, old, address_of(old), dtype, shape, strides):
-            return _marked(transaction, old, writeable)
-        return settle(transaction, old, _marked(transaction, _empty_like(numpy, dtype, shape, strides), writeable))
+            return marked(transaction, old, writeable)
+        return settle(transaction, old, marked(transaction, _empty_like(numpy, dtype, shape, strides), writeable))
     region = transaction.regions[number]
     is_here = type(old) is numpy.ndarray and region.address
     if is_here and relaid(transaction, old, region.address + offset, dtype, shape, strides):
-        return _marked(transaction, old, writeable)
+        return marked(transaction, old, writeable)
     array = None
     if not region.address and offset == 0 and region.size <= _OWN_BYTES:
         array = _empty_like(numpy, dtype, shape, strides)
@@ -102,7 +109,7 @@ def make_array(
             array = None
     if array is None:
         array = numpy.ndarray(shape, dtype, buffer=bytes_of(numpy, region), offset=offset, strides=strides)
-    return settle(transaction, None if region.is_guarded else old, _marked(transaction, array, writeable))
+    return settle(transaction, None if region.is_guarded else old, marked(transaction, array, writeable))
 
 
 def view_array(
@@ -118,7 +125,7 @@ def view_array(
     start = (_bytes_address(owner) if isinstance(owner, bytearray) else address_of(owner)) + offset
     is_view = type(old) is numpy.ndarray and old.base is not None
     if is_view and relaid(transaction, old, start, dtype, shape, strides):
-        return _marked(transaction, old, writeable)
+        return marked(transaction, old, writeable)
     carrier = owner if isinstance(owner, bytearray) else _in_order(owner)
     is_locked = writeable and not isinstance(owner, bytearray) and not owner.flags.writeable
     if is_locked:
@@ -127,7 +134,7 @@ def view_array(
     array = numpy.ndarray(shape, dtype, buffer=carrier, offset=offset, strides=strides)
     if is_locked:
         owner.flags.writeable = False
-    return settle(transaction, old, _marked(transaction, array, writeable))
+    return settle(transaction, old, marked(transaction, array, writeable))
 
 
 def _in_order(array: Any) -> Any:
@@ -183,7 +190,8 @@ def _lay_out(array: Any, dtype: Any, shape: Any, strides: Any) -> None:
             array.strides = strides
 
 
-def _marked(transaction: LoadTransaction, array: Any, writeable: bool) -> Any:
+def marked(transaction: LoadTransaction, array: Any, writeable: bool) -> Any:
+    """Return the array, marked as one that can be written to or not. Raises ValueError where its memory cannot."""
     if array.flags.writeable != writeable:
         transaction.undoable(_mark, array, array.flags.writeable)
         _mark(array, writeable)
@@ -289,7 +297,7 @@ def view_objects(
     old = transaction.take_existing()
     start = address_of(owner) + offset
     if type(old) is numpy.ndarray and old.base is not None and _is_laid_out(old, start, owner.dtype, shape, strides):
-        return _marked(transaction, old, writeable)
+        return marked(transaction, old, writeable)
     flat = owner.ravel(order="K") if owner.size else owner
     array = numpy.lib.stride_tricks.as_strided(flat[offset // 8 :], shape, strides, writeable=writeable)
     return settle(transaction, old, array)

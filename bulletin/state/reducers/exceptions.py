@@ -32,10 +32,13 @@ def reduce_exception(encoder: Encoding, error: BaseException) -> Reduced:
     if cls.__reduce_ex__ is not object.__reduce_ex__:
         return NotImplemented
     if cls.__reduce__ not in _OWN_REDUCE and not (
-        is_importable(cls) and _is_of_python(cls) and encoder.try_to_send(error, (error.args, error.__dict__))
+        isinstance(cls.__reduce__, FunctionType)
+        and is_importable(cls)
+        and not _is_made_in_c(cls)
+        and encoder.try_to_send(error, (error.args, error.__dict__))
     ):
         return NotImplemented
-    args = _made_of(error)
+    args = error.args if _is_made_in_c(cls) else _made_of(error)
     extra = [
         (name, getattr(error, name)) for base, names in _EXTRA.items() if isinstance(error, base) for name in names
     ]
@@ -48,10 +51,10 @@ def reduce_exception(encoder: Encoding, error: BaseException) -> Reduced:
     return make_exception, (RECEIVER, cls, args), state, None, None, fill_exception
 
 
-def _is_of_python(cls: type) -> bool:
-    """Tell whether nothing of an exception is where only code in C, or Rust, knows of it: such code makes it."""
+def _is_made_in_c(cls: type) -> bool:
+    """Tell whether code in C, or Rust, makes an exception, and may keep something of it where nobody else looks."""
     ways = (vars(base).get("__new__") for base in cls.__mro__ if base.__module__ != "builtins")
-    return isinstance(cls.__reduce__, FunctionType) and not any(isinstance(way, BuiltinFunctionType) for way in ways)
+    return any(isinstance(way, BuiltinFunctionType) for way in ways)
 
 
 def _made_of(error: BaseException) -> tuple[Any, ...]:
@@ -76,14 +79,20 @@ def _slots(cls: type) -> list[str]:
 def make_exception(transaction: LoadTransaction, cls: Any, args: tuple[Any, ...]) -> BaseException:
     """Empty the existing exception, or make one as its class would have left it.
 
-    Of a new one only the built-in part of its class runs.
+    Of a new one only the built-in part of its class runs, and what of it is in C.
     """
     old = transaction.take_existing()
     if type(old) is cls:
         empty_attributes(transaction, old)
         return old  # type: ignore[no-any-return]
+    made: BaseException
+    if _is_made_in_c(cls):
+        made = cls.__new__(cls, *args)
+        if not isinstance(cls.__init__, FunctionType):
+            cls.__init__(made, *args)
+        return made
     builtin: Any = next(base for base in cls.__mro__ if base.__module__ == "builtins")
-    made: BaseException = builtin.__new__(cls, *args)
+    made = builtin.__new__(cls, *args)
     if args:
         builtin.__init__(made, *args)
     return made

@@ -20,7 +20,7 @@ from bulletin.state.missing_modules import require_there
 _SLOTS = ("__name__", "__qualname__", "__module__", "__doc__", "__defaults__", "__kwdefaults__", "__annotations__")
 
 
-#: Classes that somebody has made in a module of a library, by their ids: the other side does not have them.
+#: What was made after a library was imported and put into it, by its id: the other side does not have it.
 MADE_LATER: dict[int, object] = {}
 
 

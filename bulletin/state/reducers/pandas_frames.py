@@ -78,8 +78,14 @@ def make_text_type(transaction: LoadTransaction, storage: str) -> Any:
 
 
 def is_block(kind: type) -> bool:
-    """Tell whether a type is one of the parts of a frame that hold its values."""
-    return kind.__module__ == "pandas.core.internals.blocks" and hasattr(kind, "values")
+    """Tell whether a type is one of the parts of a frame that hold its values, which copy-on-write keeps apart."""
+    return kind.__module__ == "pandas.core.internals.blocks" and hasattr(kind, "values") and _copies_on_write()
+
+
+def _copies_on_write() -> bool:
+    """Tell whether frames that share values do not see each other's writes: always since pandas 3, else by option."""
+    pandas = sys.modules["pandas"]
+    return int(pandas.__version__.partition(".")[0]) > 2 or pandas.get_option("mode.copy_on_write") is True
 
 
 def reduce_block(encoder: Encoding, block: Any) -> Reduced:

@@ -50,7 +50,7 @@ NUMPY = Family("numpy", (
     K("array set read-only", "import numpy as np\nx = np.arange(3)", "x.flags.writeable = False", look=FLAGS),
     K("np.memmap", "import numpy as np, tempfile\nfolder = tempfile.mkdtemp()\nx = np.memmap(folder + '/m', 'u1', 'w+', shape=4)", "x[0] = 5", look="x.tolist(), type(x).__name__", after="import shutil; shutil.rmtree(folder, ignore_errors=True)"),
     K("numpy scalars", "import numpy as np\nx = (np.float32(0.1), np.int8(-3), np.bool_(True), np.datetime64('2026'), np.complex64(1j), np.str_('a'))", look="x, [type(v).__name__ for v in x]"),
-    K("np.void record", "import numpy as np\nx = np.array([(1, 2.0)], dtype=[('a', 'i4'), ('b', 'f8')])[0]", "x['a'] = 9", look="x.item(), x.dtype", wrong="there seen", known="it does not see changes"),
+    K("np.void record", "import numpy as np\nx = np.array([(1, 2.0)], dtype=[('a', 'i4'), ('b', 'f8')])[0]", "x['a'] = 9", look="x.item(), x.dtype"),
     K("np.ma.masked", "import numpy as np\nx = np.ma.masked", look="x is np.ma.masked"),
     K("dtype", "import numpy as np\nx = np.dtype([('a', '<i4'), ('b', '>f8')])"),
     K("ufunc", "import numpy as np\nx = np.add", look="x is np.add, x.reduce([1, 2])"),
