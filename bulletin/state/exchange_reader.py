@@ -265,13 +265,10 @@ class ExchangeReader:
         """
         self.transaction.commit()
         self.transaction.replace_references(self._own_lists())
-        count = len(self.transaction.replaced)
         departed = None if self.aside is None else self.aside.meanwhile.libraries
         for library, found in self._registered.items():
             if type(found) is dict:  # and could be loaded
                 registrations.adopt(library, found, self.transaction, departed)
-        if len(self.transaction.replaced) > count:  # seldom: lists of libraries
-            self.transaction.replace_references(self._own_lists())
         for region, memory in self._patches:
             if not region.is_there():
                 raise Damaged("the memory of an array was moved or resized while the cell ran")

@@ -56,8 +56,6 @@ class LibraryDict:
     atoms: dict[str, Any] | None = field(default=None, repr=False)
     #: Dicts of plain values among the options of an instance, each with what was in it last, as text.
     groups: dict[str, str] = field(default_factory=dict, repr=False)
-    #: Lists among a module's variables, each with what was in it last.
-    lists: dict[str, list[Any]] = field(default_factory=dict, repr=False)
     #: Public names lead to it, in an instance that a module has for everybody: what a cell adds there is meant to be.
     is_public: bool = False
     #: All its attributes go: something of the notebook's is among them.
@@ -78,10 +76,8 @@ class LibraryDict:
     def accept(self, key: Any) -> None:
         """Compare a variable from now on with what it has now, if it is one of those that are compared."""
         value = self.held.get(key)
-        if self.atoms is not None and key in self.atoms and type(value) is not list:
+        if self.atoms is not None and key in self.atoms:
             self.atoms[key] = value
-        elif key in self.lists and type(value) is list:
-            self.lists[key] = list(value)
 
 
 class LibraryPlaces:

@@ -8,12 +8,12 @@ from typing import Any
 from .entry_owners import is_own_entry
 from .library_places import DICTS, LibraryPlace, LibraryPlaces, owner_of
 from .place_values import ABSENT, changer, entries_of, find, is_atom
-from .plain_variables import is_list, is_options, is_same, is_tuple
+from .plain_variables import is_options, is_same, is_tuple
 
 
 def is_variable(value: Any) -> bool:
-    """Tell whether a value is one that is put back: an atom, a tuple or a list of such, or nothing."""
-    return value is ABSENT or is_atom(value) or is_tuple(value) or is_list(value)
+    """Tell whether a value is one that is put back: an atom, a tuple of such, or nothing."""
+    return value is ABSENT or is_atom(value) or is_tuple(value)
 
 
 class PlaceOrigins:
@@ -23,14 +23,16 @@ class PlaceOrigins:
         self._first: dict[LibraryPlace, Any] = {}
 
     def keep(self, place: LibraryPlace, before: Any) -> None:
-        """Remember what is there before the first change; what comes after that changes nothing of it."""
-        if place not in self._first and is_variable(before):
-            self._first[place] = list(before) if type(before) is list else before
+        """Remember what is there before the first change; what comes after that changes nothing of it.
+
+        What has a private name says how far a library has come, and it has come so far.
+        """
+        if place not in self._first and is_variable(before) and place.attribute[:1] != "_":
+            self._first[place] = before
 
     def find(self, place: LibraryPlace, otherwise: Any = ABSENT) -> Any:
-        """Return a copy of what was there first."""
-        before = self._first.get(place, otherwise)
-        return list(before) if type(before) is list else before
+        """Return what was there first."""
+        return self._first.get(place, otherwise)
 
     def restore(self, places: LibraryPlaces) -> None:
         """Put back what was there first wherever a plain value is now, and forget it."""
@@ -39,10 +41,7 @@ class PlaceOrigins:
             is_here = owner_of(place) is not None  # a module may be gone, and a dict be something else by now
             is_here = is_here and (not place.key or entries_of(find(place._replace(key=()))) is not None)
             if is_here and is_variable(now) and not is_same(now, before):
-                if type(now) is list and type(before) is list:
-                    now[:] = before  # the library may have it elsewhere, too
-                else:
-                    changer(place)(before)
+                changer(place)(before)
                 places.accept(place)
         self._first.clear()
 

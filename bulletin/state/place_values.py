@@ -58,8 +58,6 @@ def put(place: LibraryPlace, value: Any, transaction: LoadTransaction) -> None:
     change = changer(place)
     transaction.undoable(change, before)
     change(value)
-    if type(value) is list and type(before) is list:  # the library may hold it elsewhere, too
-        transaction.replaced.append((before, value))
 
 
 def changer(place: LibraryPlace) -> Callable[[Any], None]:

@@ -9,13 +9,12 @@ import re
 import sys
 from collections.abc import Mapping
 from contextvars import ContextVar
-from operator import is_
 from types import BuiltinFunctionType, FunctionType, ModuleType, NoneType
 from typing import Any
 
 from .atoms import ATOMS
 from .entry_owners import MAX_PARTS, is_own
-from .library_places import LibraryDict, LibraryPlace, is_named_constant
+from .library_places import LibraryDict, LibraryPlace
 from .place_values import is_atom
 from .reducers.registries import is_plain
 
@@ -56,27 +55,6 @@ def _size_of(value: Any, depth: int) -> int:
 def is_tuple(value: Any) -> bool:
     """Tell whether a value is a small tuple that never changes: atoms all through, in tuples."""
     return type(value) is tuple and is_small(value) and all(type(part) in ATOMS or is_tuple(part) for part in value)
-
-
-def is_list(value: Any) -> bool:
-    """Tell whether a value is a small list of what never changes."""
-    return type(value) is list and is_small(value) and all(type(part) in ATOMS or is_tuple(part) for part in value)
-
-
-def is_list_name(holder: LibraryDict, name: str) -> bool:
-    """Tell whether a list under this name is people's to change: a library appends to others as it goes."""
-    return holder.kind is ModuleType and holder.atoms is not None and is_named_constant(name)
-
-
-def has_outgrown(place: LibraryPlace, value: Any) -> bool:
-    """Tell whether a list of a module has come to hold more than what people set in one."""
-    is_constant_list = type(value) is list and place.attribute.isupper() and not (place.owner or place.key)
-    return is_constant_list and not (is_list(value) or is_own(value))
-
-
-def is_same_list(now: Any, before: list[Any]) -> bool:
-    """Tell whether a list still has the same parts; it is not looked into, so that comparing costs nothing."""
-    return type(now) is list and len(now) == len(before) and all(map(is_, now, before))
 
 
 def is_same(one: Any, other: Any) -> bool:
@@ -140,16 +118,4 @@ def changed_options(holder: LibraryDict) -> Mapping[str, Any]:
         group = holder.held.get(name)
         if is_options(group) and (text := repr(group)) != before:
             holder.groups[name], found[name] = text, group
-    return found
-
-
-def changed_lists(holder: LibraryDict) -> Mapping[str, tuple[list[Any], list[Any]]]:
-    """Find which small lists have another content, with what they had, and keep that."""
-    found = {}
-    for name, before in list(holder.lists.items()):
-        now = holder.held.get(name)
-        if not is_same_list(now, before) and is_list(now):
-            holder.lists[name] = list(now)
-            if not is_same(now, before):
-                found[name] = before, now
     return found

@@ -25,11 +25,7 @@ from .object_paths import Stayed
 from .place_origins import PlaceOrigins, begins_alike, is_here_too, starts_of
 from .place_values import ABSENT, changer, find, is_atom, put
 from .plain_variables import (
-    changed_lists,
     changed_options,
-    has_outgrown,
-    is_list,
-    is_list_name,
     is_options,
     is_same,
     is_set_by_people,
@@ -136,11 +132,10 @@ class Registrations:
         self._found[library], self._settled[library] = found, dict(found)
 
     def depart(self) -> Found:
-        """Return what plain variables hold now, as copies, since the notebook goes on while a cell is under way."""
+        """Return what plain variables hold now, since the notebook goes on while a cell is under way."""
         places: Found = {}
         for holder in self._places.holders.values():
             places.update((holder.place_of(name), value) for name, value in (holder.atoms or {}).items())
-            places.update((holder.place_of(name), list(value)) for name, value in holder.lists.items())
         return places
 
     def _changed_since(self, departed: Found, places: Iterable[LibraryPlace]) -> set[LibraryPlace]:
@@ -152,7 +147,7 @@ class Registrations:
             if not place.attribute:
                 continue
             is_of_instance = not isinstance(owner_of(place), type | ModuleType)
-            is_kept = is_of_instance or is_atom(value) or is_tuple(value) or is_list(value)
+            is_kept = is_of_instance or is_atom(value) or is_tuple(value)
             is_kept = is_kept or type(value) in (dict, ContextVar)
             if (hooks.is_hook(place) or not is_kept) and find(place) is value:
                 changer(place)(ABSENT)
@@ -181,9 +176,7 @@ class Registrations:
         counted = [holder for holder in holders.values() if holder.kind is not threading.local]
         self._helds, self._lengths = [holder.held for holder in counted], [holder.length for holder in counted]
         self._asked = [
-            holder
-            for holder in holders.values()
-            if holder.kind is threading.local or holder.atoms or holder.groups or holder.lists
+            holder for holder in holders.values() if holder.kind is threading.local or holder.atoms or holder.groups
         ]
         self._revision = self._places.revision
 
@@ -228,10 +221,6 @@ class Registrations:
                     holder.atoms[key] = value
                 if not is_first and not is_known and key[:1] != "_":
                     self._note_changed(holder, key, ABSENT, value)
-            elif is_list_name(holder, key) and is_list(value):
-                if not is_first and key not in holder.lists:
-                    self._note_changed(holder, key, ABSENT, value)
-                holder.lists.setdefault(key, list(value))
             elif not is_first:
                 self._places.add(holder.module, holder.owner, key, value, holder.module.partition(".")[0])
         if holder.attribute:
@@ -279,8 +268,6 @@ class Registrations:
                 keep_option(holder, name, value)
             elif is_atom(value) or is_tuple(value):
                 holder.atoms[name] = value
-            elif is_list_name(holder, name) and is_list(value):
-                holder.lists[name] = list(value)
         if holder.length < 0:
             holder.is_part, holder.length, holder.seen = not holder.attribute, len(holder.held), set(holder.held)
 
@@ -304,9 +291,6 @@ class Registrations:
         if holder.groups:
             for name, options in changed_options(holder).items():
                 self._note(holder.place_of(name), options)
-        if holder.lists:
-            for name, (then, now) in changed_lists(holder).items():
-                self._note_changed(holder, name, then, now)
 
     def _note_changed(self, holder: LibraryDict, name: str, before: Any, now: Any) -> None:
         """Note another value of a variable, with what it was first: the other side's may have begun as another one."""
@@ -316,7 +300,7 @@ class Registrations:
         self._origins.keep(place, before)
         self._note(place, now)
         library = place.module.partition(".")[0]
-        is_begun = holder.kind is ModuleType and type(before) in (list, tuple)
+        is_begun = holder.kind is ModuleType and type(before) is tuple
         is_begun = is_begun or (bool(holder.attribute) and not holder.is_public and not holder.owner)
         if is_begun and before is not ABSENT and place in self._found.get(library, {}):
             self._found[library].setdefault(starts_of(library), {}).setdefault(place, self._origins.find(place))
@@ -342,7 +326,7 @@ class Registrations:
         """Note what has become of what was found before."""
         for place, value in list(found.items()):
             now = find(place)
-            if (now is value and not has_outgrown(place, value)) or type(value) is Handle or place in self._apart:
+            if now is value or type(value) is Handle or place in self._apart:
                 continue
             if not place.attribute:
                 continue
@@ -351,7 +335,7 @@ class Registrations:
                 continue
             is_of_instance = not isinstance(owner_of(place), type | ModuleType)
             is_meant = is_of_instance or (place.key and not hooks.is_hook(place)) or is_own(now) or is_atom(now)
-            is_meant = is_meant or (not place.owner and (is_tuple(now) or (place.attribute.isupper() and is_list(now))))
+            is_meant = is_meant or (not place.owner and is_tuple(now))
             if now is not ABSENT and is_meant:
                 self._note(place, now)
 

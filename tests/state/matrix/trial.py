@@ -139,7 +139,7 @@ def returned(kind: Kind, book: Notebook, expected: dict[str, Any], marks: dict[C
         if found[1] != wanted[1] or found[0] not in ("", wanted[0]):
             marks["back"] = "no"
             said.append(f"made there: {found!s:.500}, not {wanted!s:.500}")
-        if marks["back"] == "stays" and kind.after:
+        if kind.after:  # there, too: all kinds have one executor
             book.gpu(kind.after)
     except Exception as problem:  # noqa: BLE001  whatever a broken value does when it is looked at
         marks["back"] = "no"
