@@ -224,6 +224,7 @@ class Books:
                 request=was.request if was is not None else None,
                 cell=held.cell, began_ms=self.now_ms - (held.held_ms if held.is_kept else held.running_ms),
                 has_begun=not is_new, is_kept=held.is_kept,
+                shared=was.shared if was is not None and was.cell == held.cell else 0,  # a node that was away took none
             )  # fmt: skip
 
     def _next_order(self, began_ms: int) -> tuple[int, int]:
