@@ -4,6 +4,7 @@ import contextlib
 import json
 import threading
 import time
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote
@@ -40,6 +41,18 @@ class FakeHub(ThreadingHTTPServer):
         self.answers = threading.Event()
         self.asks = threading.Event()
         self.answers.set()
+
+    @contextlib.contextmanager
+    def serving(self) -> Iterator[None]:
+        """Answer, in a thread, until the end of the block."""
+        thread = threading.Thread(target=self.serve_forever)
+        thread.start()
+        try:
+            yield
+        finally:
+            self.shutdown()
+            self.server_close()
+            thread.join()
 
     def serve_forever(self, poll_interval: float = 0.02) -> None:
         """Serve until `shutdown`, which waits for the end of an interval: each test of a hub ends with it."""

@@ -1,7 +1,6 @@
 """Access that is taken away is gone: also for a session that asks the broker for nothing."""
 
 import asyncio
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,12 +36,8 @@ def hub() -> Iterator[FakeHub]:
     hub = FakeHub()
     hub.users["ann-token"] = {"name": "ann", "kind": "user", "scopes": [SCOPE]}
     hub.groups["ann"] = ["maths"]
-    thread = threading.Thread(target=hub.serve_forever)
-    thread.start()
-    yield hub
-    hub.shutdown()
-    hub.server_close()
-    thread.join()
+    with hub.serving():
+        yield hub
 
 
 @pytest.fixture

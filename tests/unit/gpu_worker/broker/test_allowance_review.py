@@ -1,7 +1,6 @@
 """Who has left a project has nothing open there for its leads to decide; a hub that is silent takes back nothing."""
 
 import asyncio
-import threading
 from collections.abc import Iterator
 
 import pytest
@@ -25,12 +24,8 @@ MORE = RequestAllowance(walltime_ms=4 * HOUR_MS, why="my thesis")
 def hub() -> Iterator[FakeHub]:
     hub = FakeHub()
     hub.groups["ann"] = ["maths"]
-    thread = threading.Thread(target=hub.serve_forever)
-    thread.start()
-    yield hub
-    hub.shutdown()
-    hub.server_close()
-    thread.join()
+    with hub.serving():
+        yield hub
 
 
 @pytest.fixture

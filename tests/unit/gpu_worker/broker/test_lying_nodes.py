@@ -1,7 +1,6 @@
 """A node that somebody controls says what is not so: what it reaches of the notebooks and cells of other nodes."""
 
 import asyncio
-import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -30,12 +29,8 @@ def hub() -> Iterator[FakeHub]:
     hub = FakeHub()
     for user in KERNELS:
         hub.users[f"{user}-token"] = {"name": user, "kind": "user", "scopes": [SCOPE], "groups": ["maths"]}
-    thread = threading.Thread(target=hub.serve_forever)
-    thread.start()
-    yield hub
-    hub.shutdown()
-    hub.server_close()
-    thread.join()
+    with hub.serving():
+        yield hub
 
 
 @pytest.fixture

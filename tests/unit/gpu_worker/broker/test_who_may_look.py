@@ -1,7 +1,6 @@
 """Who may not use the pool any more learns nothing of it, whatever they ask by a connection that is still there."""
 
 import asyncio
-import threading
 from collections.abc import Iterator
 
 import msgspec
@@ -27,12 +26,8 @@ HELLO = wire.Hello(protocol=wire.PROTOCOL, version="1", token="ann-token", kerne
 def hub() -> Iterator[FakeHub]:
     hub = FakeHub()
     hub.users["ann-token"] = {"name": "ann", "kind": "user", "scopes": [SCOPE]}
-    thread = threading.Thread(target=hub.serve_forever)
-    thread.start()
-    yield hub
-    hub.shutdown()
-    hub.server_close()
-    thread.join()
+    with hub.serving():
+        yield hub
 
 
 async def draw(broker: BrokerParts, viewer: Person) -> wire.Picture:
