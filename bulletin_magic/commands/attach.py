@@ -8,7 +8,7 @@ from bulletin.wire.messages import CellNote, Found
 
 
 def describe_found(found: Found, is_own: Callable[[CellNote], bool]) -> str:
-    """Return a line for each cell that is not this notebook's own (`is_own`), and what to type; empty where all are."""
+    """List each cell that is not this notebook's own (`is_own`), and what to type; or that none is there."""
     cells = [note for note in found.cells if not is_own(note)]
     lines = [_describe(note) for note in cells]
     free = [note for note in cells if not note.is_attended]
@@ -17,8 +17,9 @@ def describe_found(found: Found, is_own: Callable[[CellNote], bool]) -> str:
         lines.append(f"`%gpu attach {name}` shows all that {whose} cell printed, and brings its variables here.")
     elif lines:
         lines.append("A notebook that has just ended counts as there for some seconds more: then ask again.")
-    elif not found.cells:
-        lines.append("No node has a cell of yours that this notebook could join.")
+    else:  # one of its own may have ended so lately that its node still has it
+        a_cell = "another cell" if found.cells else "a cell"
+        lines.append(f"No node has {a_cell} of yours that this notebook could join.")
     if found.missing:
         lines.append(f"Not answered: {', '.join(found.missing)}.")
     return "\n".join(lines)

@@ -147,15 +147,19 @@ class Agent:
             processes=processes,
             user_processes=user_processes,
         )
-        pipe.send(self.control, pack(fork))
-        while not isinstance(answer := self.hear(), Forked):
-            if isinstance(answer, ForkFailed):
-                for end in (ours, files, *rings):
-                    os.close(end) if isinstance(end, int) else end.close()
-                raise PermissionError(answer.problem)
-            self._note(answer)
-        self.forked.append(answer.pid)
-        session = Session(ours, files, answer.pid, rings)
+        with contextlib.ExitStack() as ends:
+            for end in (ours, files):
+                ends.callback(end.close)
+            for ring in rings:
+                ends.callback(os.close, ring)
+            pipe.send(self.control, pack(fork))
+            while not isinstance(answer := self.hear(), Forked):
+                if isinstance(answer, ForkFailed):
+                    raise PermissionError(answer.problem)
+                self._note(answer)
+            self.forked.append(answer.pid)
+            session = Session(ours, files, answer.pid, rings)  # not found where it ended before
+            ends.pop_all()
         joining = threading.Thread(target=cgroup.add, args=(answer.pid,)) if cgroup is not None else None
         if joining is not None:
             joining.start()

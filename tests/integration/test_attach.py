@@ -36,7 +36,7 @@ def test_a_running_cell_is_joined_by_another_notebook(
     undisturbed = third.run(LONG)
     assert shown(joined) == shown(undisturbed)
     assert second.run("%%gpu\nprint(doubled(4))").stream() == "10\n"
-    assert "No node has a cell" in listed(second)
+    assert "of yours that this notebook could join." in listed(second)
 
 
 def test_a_finished_cell_outlives_its_notebook_and_its_executor(

@@ -27,9 +27,12 @@ def relay() -> Iterator[Relay]:
 
 @pytest.fixture(scope="module")
 def pool(relay: Relay, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolProcess]:
-    """A pool of one slot whose agent is reached through the relay, and shares no memory with notebooks."""
+    """A pool of one slot whose agent is reached through the relay, and shares no memory with notebooks.
+
+    What is held counts as silence: a notebook may be away for longer than a press of stop takes on a busy machine.
+    """
     folder = tmp_path_factory.mktemp("pool") / "p"
-    started = PoolProcess(folder, "--slots", "1", f"--Pool.advertise={relay.address}", "--Pool.away=2")
+    started = PoolProcess(folder, "--slots", "1", f"--Pool.advertise={relay.address}", "--Pool.away=10")
     relay.lead(keys.read_private(folder / "agent.json", keys.AgentFile).address)
     (folder / "door").unlink()
     yield started
