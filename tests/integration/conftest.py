@@ -197,7 +197,10 @@ class Notebook:
         """Wait until something that runs has shown the text."""
         seen = ""
         while shows not in seen:
-            seen += Output([self.client.get_iopub_msg(timeout=PATIENCE_S)], {}).shown
+            try:
+                seen += Output([self.client.get_iopub_msg(timeout=PATIENCE_S)], {}).shown
+            except queue.Empty:
+                raise AssertionError(f"{shows!r} was never shown:\n{seen}") from None
 
     def collect(self, message_id: str, on: Callable[[dict[str, Any]], None] | None = None) -> Output:
         """Wait for the execution to end. `on` sees each message as it comes."""

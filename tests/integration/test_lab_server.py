@@ -275,6 +275,8 @@ def test_a_broker_that_is_started_again_is_asked_again(
 def test_a_server_that_ends_leaves_the_pool_and_is_not_held_up(
     hub_pool: HubPool, start_server: Callable[..., LabServer]
 ) -> None:
+    hub_pool.open("ann", "maths")  # a broker remembers for a while whom the hub does not know
+    hub_pool.close_notebooks()
     server = start_server(**server_environ(hub_pool, "ann"))
     server.ask("cells")
     assert server.stop() == 0
