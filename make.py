@@ -33,6 +33,7 @@ from making.local_hub import run_hub
 from making.newest_python import test_newest
 from making.processes import HERE, Problem, do, say
 from making.python_environments import PYTHON, VENV, install, install_torch, make_venv
+from making.second_try import run_tests
 
 #: All tests, in more processes than cores: for half of its time a test waits for a kernel, a pool or a browser.
 EVERYTHING = ("--numprocesses", str((os.cpu_count() or 1) + 1), "--dist", "worksteal", "--durations", "60")
@@ -77,8 +78,10 @@ def test(arguments: list[str]) -> None:
     types = subprocess.Popen([VENV / "bin" / "mypy", "--no-error-summary"], cwd=HERE, stdout=subprocess.PIPE, text=True)
     failed = []
     try:
-        do(PYTHON, "-m", "pytest", *(arguments or EVERYTHING))
-        if not arguments:
+        if arguments:
+            do(PYTHON, "-m", "pytest", *arguments)
+        else:
+            run_tests(*EVERYTHING)
             test_newest()
     except Problem as problem:
         failed.append(str(problem))

@@ -14,20 +14,28 @@ class Problem(Exception):
     """What stands in the way, and what to do, as one sentence for the person at the keyboard."""
 
 
+class Failed(Problem):
+    """A command that ended with another status than 0."""
+
+    def __init__(self, status: int, words: list[str]) -> None:
+        super().__init__(f"this failed with {status}: {' '.join(words)}")
+        self.status = status
+
+
 def say(text: str) -> None:
     """One line on stderr."""
     print(f"make.py: {text}", file=sys.stderr, flush=True)
 
 
 def do(*command: object, **options: object) -> None:
-    """Run a command, in the checkout unless `cwd` says otherwise. Its output is the message if it fails."""
+    """Run a command, in the checkout unless `cwd` says otherwise. Raises `Failed` where it fails, having said why."""
     words = [str(word) for word in command]
     try:
         code = subprocess.run(words, check=False, **{"cwd": HERE, **options}).returncode  # type: ignore[call-overload]
     except FileNotFoundError:
         raise Problem(f"{words[0]} is not installed.") from None
     if code:
-        raise Problem(f"this failed with {code}: {' '.join(words)}")
+        raise Failed(code, words)
 
 
 def works(*command: object) -> str | None:
