@@ -2,7 +2,6 @@
 
 import contextlib
 import itertools
-import threading
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -51,14 +50,8 @@ class ToldHub:
 def started_hub() -> Iterator[ToldHub]:
     """A hub that answers until the end of the block."""
     hub = FakeHub()
-    thread = threading.Thread(target=hub.serve_forever)
-    thread.start()
-    try:
+    with hub.serving():
         yield ToldHub(hub)
-    finally:
-        hub.shutdown()
-        hub.server_close()
-        thread.join()
 
 
 class HubPool:

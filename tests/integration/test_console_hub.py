@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,14 +24,12 @@ def connection(tmp_path: Path) -> Iterator[keys.Connection]:
     hub.users["server-of-root-token"] = {"name": "root", "kind": "user", "admin": True, "scopes": [SCOPE]}
     hub.admins.add("root")
     hub.users["eve-token"]["scopes"] = [SCOPE]
-    thread = threading.Thread(target=hub.serve_forever)
-    thread.start()
     environ = {
         **os.environ,
         "JUPYTERHUB_API_URL": f"http://127.0.0.1:{hub.server_address[1]}/hub/api",
         "JUPYTERHUB_API_TOKEN": "service",
     }
-    with (tmp_path / "broker.log").open("wb") as log:
+    with hub.serving(), (tmp_path / "broker.log").open("wb") as log:
         broker = subprocess.Popen(
             [sys.executable, "-m", "gpu_worker.cli", "broker", "--folder", str(tmp_path / "pool")],
             env=environ,
@@ -48,9 +45,6 @@ def connection(tmp_path: Path) -> Iterator[keys.Connection]:
         finally:
             broker.terminate()
             broker.wait(PATIENCE_S)
-            hub.shutdown()
-            hub.server_close()
-            thread.join()
 
 
 def test_each_sees_and_cancels_what_is_their_own_and_an_admin_all(

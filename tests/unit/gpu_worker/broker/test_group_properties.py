@@ -1,7 +1,6 @@
 """Rules that ask what hub groups have: the hub's word, what is known of it, and never a cell without its rule."""
 
 import asyncio
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,13 +28,9 @@ def written(broker: BrokerParts) -> None:
 @pytest.fixture
 def hub() -> Iterator[FakeHub]:
     hub = FakeHub()
-    thread = threading.Thread(target=hub.serve_forever)
-    thread.start()
-    hub.users["ml-token"] = {"name": "ml", "kind": "user", "scopes": [SCOPE]}
-    yield hub
-    hub.shutdown()
-    hub.server_close()
-    thread.join()
+    with hub.serving():
+        hub.users["ml-token"] = {"name": "ml", "kind": "user", "scopes": [SCOPE]}
+        yield hub
 
 
 def of_hub(broker: BrokerParts, hub: FakeHub, tmp_path: Path) -> None:

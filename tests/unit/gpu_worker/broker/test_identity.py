@@ -1,7 +1,6 @@
 """Who speaks: the hub's word, believed for a minute, and for longer only while the hub is silent."""
 
 import asyncio
-import threading
 from collections.abc import Iterator
 
 import pytest
@@ -16,12 +15,8 @@ from tests.unit.gpu_worker.broker.fake_hub import SCOPE, FakeHub
 @pytest.fixture
 def hub() -> Iterator[FakeHub]:
     server = FakeHub()
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with server.serving():
+        yield server
 
 
 @pytest.fixture
@@ -283,14 +278,10 @@ def test_an_answer_that_goes_too_deep_is_the_hubs_silence(identity: Identity, hu
 
 def test_no_token_goes_where_the_hub_sends_it(identity: Identity, hub: FakeHub) -> None:
     other = FakeHub()
-    thread = threading.Thread(target=other.serve_forever)
-    thread.start()
-    hub.elsewhere = f"http://127.0.0.1:{other.server_port}"
-    with pytest.raises(HubSilent, match="it answered 302"):
-        who(identity, "ada-token")
-    other.shutdown()
-    thread.join()
-    other.server_close()
+    with other.serving():
+        hub.elsewhere = f"http://127.0.0.1:{other.server_port}"
+        with pytest.raises(HubSilent, match="it answered 302"):
+            who(identity, "ada-token")
     assert other.asked == []
 
 

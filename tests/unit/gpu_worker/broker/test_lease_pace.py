@@ -1,7 +1,6 @@
 """How often a user is given a place in the pool: each is rows of the ledger, whether a cell comes to it or not."""
 
 import asyncio
-import threading
 from collections.abc import Iterator
 
 import pytest
@@ -22,14 +21,10 @@ def hub_broker(broker: BrokerParts) -> Iterator[BrokerParts]:
     for name in ("ann", "eve"):
         hub.users[f"{name}-token"] = {"name": name, "kind": "user", "scopes": [SCOPE]}
         hub.groups[name] = ["maths"]
-    thread = threading.Thread(target=hub.serve_forever)
-    thread.start()
-    where = Hub(url=f"http://127.0.0.1:{hub.server_address[1]}/hub/api", token="service")
-    broker.kernels._identity = Identity("own", where, SCOPE)
-    yield broker
-    hub.shutdown()
-    hub.server_close()
-    thread.join()
+    with hub.serving():
+        where = Hub(url=f"http://127.0.0.1:{hub.server_address[1]}/hub/api", token="service")
+        broker.kernels._identity = Identity("own", where, SCOPE)
+        yield broker
 
 
 async def say(broker: BrokerParts, route: bytes, message: wire.FromKernel) -> list[wire.Message]:

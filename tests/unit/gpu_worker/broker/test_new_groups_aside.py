@@ -31,15 +31,11 @@ def pool(broker: BrokerParts, tmp_path: Path) -> Iterator[BrokerParts]:
     hub = FakeHub()
     hub.users["ml-token"] = {"name": "ml", "kind": "user", "scopes": [SCOPE]}
     hub.groups["ml"] = ["course-ml"]
-    thread = threading.Thread(target=hub.serve_forever)
-    thread.start()
-    known = Hub(url=f"http://127.0.0.1:{hub.server_address[1]}/hub/api", token="service")
-    broker.identity = broker.kernels._identity = Identity(TOKEN, known, SCOPE)
-    broker.use_quota_file(tmp_path / "quotas.toml")
-    yield broker
-    hub.shutdown()
-    hub.server_close()
-    thread.join()
+    with hub.serving():
+        known = Hub(url=f"http://127.0.0.1:{hub.server_address[1]}/hub/api", token="service")
+        broker.identity = broker.kernels._identity = Identity(TOKEN, known, SCOPE)
+        broker.use_quota_file(tmp_path / "quotas.toml")
+        yield broker
 
 
 async def settle() -> None:

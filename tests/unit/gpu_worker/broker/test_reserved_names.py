@@ -1,7 +1,6 @@
 """What is reserved for users of a project counts under a name of its own, which nobody else's group of the hub gets."""
 
 import asyncio
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,14 +40,10 @@ def reserved(broker: BrokerParts, tmp_path: Path) -> Iterator[BrokerParts]:
     hub = FakeHub()
     hub.users["eve-token"] = {"name": "eve", "kind": "user", "scopes": [SCOPE]}
     hub.groups["eve"] = [NAME, "guests"]
-    thread = threading.Thread(target=hub.serve_forever)
-    thread.start()
-    where = Hub(url=f"http://127.0.0.1:{hub.server_address[1]}/hub/api", token="service")
-    broker.kernels._identity = Identity("own", where, SCOPE)
-    yield broker
-    hub.shutdown()
-    hub.server_close()
-    thread.join()
+    with hub.serving():
+        where = Hub(url=f"http://127.0.0.1:{hub.server_address[1]}/hub/api", token="service")
+        broker.kernels._identity = Identity("own", where, SCOPE)
+        yield broker
 
 
 async def submit(broker: BrokerParts, project: str | None) -> list[wire.Message]:
