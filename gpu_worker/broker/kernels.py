@@ -69,6 +69,13 @@ class ConnectedKernel(msgspec.Struct):
     hears_news: bool = False
 
 
+class NotebookSession(msgspec.Struct):
+    """The session that stands for a notebook, and when that last asked for a place, or was granted one, by it."""
+
+    name: SessionId
+    used_ms: int = 0
+
+
 class Kernels:
     """All connections of kernels, by route; and the sessions they stand for."""
 
@@ -91,7 +98,7 @@ class Kernels:
         self._draw_picture, self._answer_console = draw, answer
         self._known: dict[bytes, ConnectedKernel] = {}
         self._routes: dict[SessionId, bytes] = {}  #: the connection on which a session's kernel was heard last
-        self._sessions: dict[tuple[UserName, KernelId], SessionId] = {}
+        self._sessions: dict[tuple[UserName, KernelId], NotebookSession] = {}
         self.names = names
         self.aside = AsideWork(faults, self.end_connection)
         self._settling: set[RequestId] = set()  #: those that are taken in aside, and were not withdrawn meanwhile
@@ -165,9 +172,14 @@ class Kernels:
             await self._send(kernel.route, wire.Pong(news=news))
 
     def learn(self, held: wire.HeldLease) -> None:
-        """Learn of a session that an agent has kept through a restart of this broker."""
-        if self.names.is_of(held.session, held.user, held.kernel):
-            self._sessions[held.user, held.kernel] = held.session
+        """Learn of a session that an agent has kept through a restart of this broker, unless another is used since."""
+        if not self.names.is_of(held.session, held.user, held.kernel):
+            return
+        lease = self.shell.metering.find_unended(held.lease)
+        learned = NotebookSession(held.session, lease.granted_at_ms if lease is not None else 0)
+        known = self._sessions.setdefault((held.user, held.kernel), learned)
+        if known.used_ms < learned.used_ms:  # when is not the agent's word
+            self._sessions[held.user, held.kernel] = learned
 
     async def name_slots(self, word: str) -> None:
         """Tell everybody what a slot of this pool is called, when that has changed."""
@@ -259,7 +271,7 @@ class Kernels:
             await self._send(route, wire.Refusal(code=RefusalCode(error.code), sentence=sentence))
             return
         drawn = self.names.draw(person.user, message.kernel)
-        session = self._sessions.setdefault((person.user, message.kernel), drawn)
+        session = self._sessions.setdefault((person.user, message.kernel), NotebookSession(drawn)).name
         other = self._known.get(route)
         if other is not None and other.session != session:  # one connection is one kernel
             self._forget(other)
@@ -345,6 +357,9 @@ class Kernels:
             self._leases.charge(person.user, 1)
         if await self.shell.find_kept(kernel.session, name, message):
             return
+        asks_by = self._sessions.get((person.user, kernel.kernel))
+        if asks_by is not None and asks_by.name == kernel.session:
+            asks_by.used_ms = self._now_ms()
         pending = PendingRequest(kernel.session, kernel.kernel, person, message, self._now_ms(), kernel.token)
         await self.shell.submit(name, pending)
 

@@ -135,6 +135,53 @@ def test_a_notebook_keeps_its_session_whatever_a_node_says_that_it_has_of_it(bro
     assert hears(broker, session) == ["ann"]
 
 
+def recorded(session: SessionId, lease: str, granted_at_ms: int, node: str = "lying") -> OpenLease:
+    record = LeaseRecord(
+        lease=LeaseId(lease),
+        session=session,
+        user=UserName("ann"),
+        project=ProjectId("maths"),
+        qos="interactive",
+        node=node,
+        slots=(SlotId("gpu-0"),),
+        kind="gpu",
+        milli=1000,
+        granted_at_ms=granted_at_ms,
+    )
+    return OpenLease(record, 0)
+
+
+@pytest.mark.parametrize("order", [("older", "newer"), ("newer", "older")], ids=", then ".join)
+def test_a_notebook_keeps_the_session_by_which_it_was_granted_something_last(
+    broker: BrokerParts, hub: FakeHub, order: tuple[str, str]
+) -> None:
+    """A node tells a broker that was restarted of a session that the notebook had before the one that it has."""
+    names = SessionNames("secret")
+    sessions = {lease: names.draw(UserName("ann"), KERNELS["ann"]) for lease in order}
+    open_leases = [recorded(sessions["older"], "older", 1), recorded(sessions["newer"], "newer", 2, "honest")]
+    broker.shell.metering = Metering(broker.shell.scheduler.state, open_leases, [], 0)
+    restart(broker, hub)
+    for lease in order:
+        node = "honest" if lease == "newer" else "lying"
+        claim(broker, node, lease=LeaseId(lease), session=sessions[lease], user=UserName("ann"), kernel=KERNELS["ann"])
+    says(broker, "ann")
+    assert hears(broker, sessions["newer"]) == ["ann"]
+    assert hears(broker, sessions["older"]) == []
+
+
+def test_a_notebook_that_has_asked_for_a_place_since_is_not_made_one_of_before(
+    broker: BrokerParts, hub: FakeHub
+) -> None:
+    old = SessionNames("secret").draw(UserName("ann"), KERNELS["ann"])
+    broker.shell.metering = Metering(broker.shell.scheduler.state, [recorded(old, "l", broker.now_ms - 1)], [], 0)
+    restart(broker, hub)
+    says(broker, "ann", wire.Submit(request=RequestId("r")))
+    session = prepared(broker).session
+    claim(broker, lease=LeaseId("l"), session=old, user=UserName("ann"), kernel=KERNELS["ann"])
+    says(broker, "ann")
+    assert hears(broker, session) == ["ann"]
+
+
 def test_a_notebook_has_its_session_again_at_a_broker_that_was_restarted(broker: BrokerParts, hub: FakeHub) -> None:
     says(broker, "ann", wire.Submit(request=RequestId("r")))
     session = prepared(broker).session
@@ -175,19 +222,9 @@ def test_what_a_broker_that_was_restarted_finds_in_its_ledger_is_the_notebooks_a
     broker: BrokerParts, hub: FakeHub, session: SessionId
 ) -> None:
     """Also where a Bulletin named the session whose names have no proof."""
-    record = LeaseRecord(
-        lease=LeaseId("l"),
-        session=session,
-        user=UserName("ann"),
-        project=ProjectId("maths"),
-        qos="interactive",
-        node="lying",
-        slots=(SlotId("gpu-0"),),
-        kind="gpu",
-        milli=1000,
-        granted_at_ms=0,
-    )
-    broker.shell.metering = Metering(broker.shell.scheduler.state, [OpenLease(record, 0)], [], 0)
+    open_lease = recorded(session, "l", 0)
+    record = open_lease.lease
+    broker.shell.metering = Metering(broker.shell.scheduler.state, [open_lease], [], 0)
     restart(broker, hub, {session: UserName("ann")})
     claim(broker, lease=record.lease, session=session, kernel=KERNELS["ann"], user=UserName("eve"))
     lease = broker.shell.scheduler.state.leases[record.lease]
