@@ -6,7 +6,7 @@ import msgspec
 import structlog
 
 from bulletin import __version__
-from bulletin.codes import RefusalCode
+from bulletin.codes import LeaseEnd, RefusalCode
 from bulletin.errors import NotAllowed, VersionMismatch
 from bulletin.ids import KernelId, RequestId, SessionId, UserName
 from bulletin.units import HOUR_MS
@@ -44,6 +44,7 @@ _TOO_MANY_LEASES = (
     "Your notebooks have asked for a place in the pool more often than it keeps account of. Wait a minute, then run "
     "the cell again; cells one after another in one notebook need no new place."
 )
+_NOT_SAID = "The node that ran your cell has not said that it is over, and your notebook goes on elsewhere."
 _FAULT = (
     "The pool had an error with what this notebook asked of it, and has ended the connection. Run the cell again; if "
     "that does not help, tell the pool's admins, whose log says more."
@@ -180,6 +181,26 @@ class Kernels:
         known = self._sessions.setdefault((held.user, held.kernel), learned)
         if known.used_ms < learned.used_ms:  # when is not the agent's word
             self._sessions[held.user, held.kernel] = learned
+
+    async def renew_session(self, session: SessionId) -> None:
+        """Let a notebook go on by another session, whose request waits for what its node does not say to be over.
+
+        That node is told to end it, and is asked again; its slots are taken for as long as it does not say so.
+        """
+        state = self.shell.scheduler.state
+        kernel, request = self._known.get(self._routes.get(session, b"")), state.asking.get(session)
+        pending = self.shell.pending_requests.get(request) if request is not None else None
+        if kernel is None or request is None or pending is None:
+            return
+        for lease in list(state.leases_of.get(session, ())):
+            self._log.warning("a node does not say that a lease is over", lease=lease, session=session)
+            await self.shell.give_up_lease(lease, _NOT_SAID, LeaseEnd.SUPERSEDED)
+        await self.shell.withdraw(request)
+        kernel.session = self.names.draw(kernel.person.user, kernel.kernel)
+        self._sessions[kernel.person.user, kernel.kernel] = NotebookSession(kernel.session)
+        del self._routes[session]
+        self._routes[kernel.session] = kernel.route
+        self._submit_aside(kernel, pending.message)
 
     async def name_slots(self, word: str) -> None:
         """Tell everybody what a slot of this pool is called, when that has changed."""
