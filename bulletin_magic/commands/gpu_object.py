@@ -133,7 +133,10 @@ class NotebookOffload:
 
 
 def _wrap(function: Callable[[Any], object]) -> Callable[[Any], object]:
-    return lambda item: function(item)
+    def call(item: object) -> object:
+        return function(item)
+
+    return call
 
 
 class _WholeTraceback(RemoteTraceback):

@@ -1,4 +1,4 @@
-"""Leases that are to be over, and keep their notebook from other nodes: their node is heard, and says nothing of them."""
+"""Leases that are to be over and keep their notebook from other nodes: their node is heard, and does not say so."""
 
 from collections.abc import Callable
 

@@ -49,8 +49,8 @@ class FolderReturn:
             )
         for path, kind in changes.special.items():
             self._transfers.note(
-                f"{path} was not brought to the notebook's folder: it is a {kind}, and files, folders and links are all "
-                "that travels."
+                f"{path} was not brought to the notebook's folder: it is a {kind}, and only files, folders and links "
+                "travel."
             )
         for path in changes.closed:
             self._transfers.note(

@@ -490,11 +490,10 @@ def test_what_is_no_file_is_said_once_and_others_come(both: Both) -> None:
         Path("good").touch()
 
     both.begin()
+    kinds = {"pipe": "named pipe", "socket": "socket"}
     assert both.run(leave) == [
-        "pipe was not brought to the notebook's folder: it is a named pipe, and files, folders and links are all that "
-        "travels.",
-        "socket was not brought to the notebook's folder: it is a socket, and files, folders and links are all that "
-        "travels.",
+        f"{path} was not brought to the notebook's folder: it is a {kind}, and only files, folders and links travel."
+        for path, kind in kinds.items()
     ]
     both.begin()
     assert both.run(Path("better").touch) == []
