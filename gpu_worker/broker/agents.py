@@ -234,7 +234,7 @@ class Agents:
                 self._trying.add(agent_id)
                 self._kernels.aside.start_last(agent.route, self._look_after(agent_id, agent))
 
-        for session in self._silent.find_blocked(self.shell.scheduler.state, self._is_heard, now_ms):
+        for session in self._silent.take_blocked(self.shell.scheduler.state, self._is_heard, now_ms):
             await self._kernels.renew_session(session)
 
     def _is_heard(self, agent_id: AgentId) -> bool:

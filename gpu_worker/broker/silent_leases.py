@@ -24,8 +24,8 @@ class SilentLeases:
         #: By the lease and what was known of it: what its node says of it has the count begin anew.
         self._waited_ms: dict[tuple[LeaseId, Phase, str], int] = {}
 
-    def find_blocked(self, state: State, is_heard: Callable[[AgentId], bool], now_ms: int) -> list[SessionId]:
-        """Count what went by since the last look; return the sessions that have waited for longer than is right."""
+    def take_blocked(self, state: State, is_heard: Callable[[AgentId], bool], now_ms: int) -> list[SessionId]:
+        """Count what went by since the last call; return the sessions that have waited for longer than is right."""
         passed_ms, self._looked_ms = min(max(0, now_ms - self._looked_ms), _MOST_BETWEEN_MS), now_ms
         before, self._waited_ms = self._waited_ms, {}
         blocked = []
