@@ -68,7 +68,7 @@ class CancelHandler(_OwnHandler):
             raise web.HTTPError(413)
         try:
             asked = msgspec.json.decode(body, type=CancelAsked)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
             raise web.HTTPError(400, "The body is to be a JSON object with a lease.") from None
         if len(asked.lease) > _MOST_ID:
             raise web.HTTPError(400, "This is no name of a lease.")

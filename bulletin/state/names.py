@@ -21,6 +21,8 @@ FIXED = frozenset(
 )
 #: What `with gpu:` and `@gpu` send instead of a cell's own text: a call of one name, whose value gets another.
 CALL, OUTCOME = "__bulletin_call__", "__bulletin_outcome__"
+#: What `gpu.map` calls it for, and what its users read for that.
+ITEM, ITEM_WORD = "__bulletin_item__", "item"
 #: What the view of a widget said, for its counterpart on the pool.
 HEARD = "__bulletin_heard__"
 #: What the notebook has put into a library, whose name follows; in exchanges alone, and in no namespace.

@@ -7,7 +7,7 @@ from functools import partial
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
-from .names import CALL
+from .names import CALL, ITEM, ITEM_WORD
 from .reducers.classes import attributes
 
 
@@ -26,6 +26,7 @@ def path_to(name: str, root: object, target: object) -> str | None:
 
     The nearest way; None where none is found by looking at no more than some thousand values.
     """
+    name = ITEM_WORD if name == ITEM else name
     if root is target:
         return name
     queue: deque[tuple[str, object]] = deque([(name, root)])

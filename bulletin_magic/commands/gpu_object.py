@@ -15,7 +15,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from bulletin import offload, state
 from bulletin.errors import CannotSend
 from bulletin.offload import Gpu, Outcome, gpu
-from bulletin.state.names import CALL, OUTCOME
+from bulletin.state.names import CALL, ITEM, ITEM_WORD, OUTCOME
 from bulletin_magic.commands.options import resources_from_kwargs
 from bulletin_magic.connection.availability import pool_may_exist
 from bulletin_magic.connection.resource_spec import ResourceSpec
@@ -111,10 +111,15 @@ class NotebookOffload:
     ) -> list[Outcome]:
         """Run `function` for each item; see `offload.Taker`."""
         resources = msgspec.structs.replace(resources_from_kwargs(options), usual_qos="batch")
-        source = f"{OUTCOME} = {CALL}()"
-        tasks = [SweepTask(source, {CALL: _bind(function, item)}, OUTCOME) for item in items]
+        # One function for all of them: of each that is new, both sides would know for as long as the sweep lasts.
+        source, call = f"{OUTCOME} = {CALL}({ITEM})", _wrap(function)
+        tasks = [SweepTask(source, {CALL: call, ITEM: item}, OUTCOME) for item in items]
         try:
             return self._runner.run_sweep(tasks, resources, "gpu.map", parallel)
+        except CannotSend as error:
+            if error.name == ITEM:
+                raise CannotSend(ITEM_WORD, error.path.replace(ITEM, ITEM_WORD), error.kind) from None
+            raise
         except KeyboardInterrupt as stop:
             shown: Any = stop
             shown._render_traceback_ = _UserTraceback(stop, self._shell)
@@ -127,8 +132,11 @@ class NotebookOffload:
             show_note(self._shell, _LOCAL)
 
 
-def _bind(function: Callable[[Any], object], item: object) -> Callable[[], object]:
-    return lambda: function(item)
+def _wrap(function: Callable[[Any], object]) -> Callable[[Any], object]:
+    def call(item: object) -> object:
+        return function(item)
+
+    return call
 
 
 class _WholeTraceback(RemoteTraceback):

@@ -9,6 +9,7 @@ from itertools import islice
 import msgspec
 
 from bulletin.file_names import is_text
+from bulletin.special_files import special_kind
 from bulletin.units import show_size
 from bulletin.wire.messages import EntryKind, FileVersion, FolderEntry
 from bulletin_magic.connection.contained_paths import DEEPEST, OWN_PREFIX, PathEscapes, open_folder
@@ -95,7 +96,7 @@ def _list_one(root: str, path: str, limits: FolderLimits) -> list[FolderEntry]:
 
 
 def _describe(root: str, path: str, name: str, parent: int, limits: FolderLimits) -> FolderEntry | None:
-    """Describe an entry; None for a special file, our own, what tools keep to themselves, a name that is no text."""
+    """Describe an entry; None for our own, what tools keep to themselves, a name that is no text."""
     is_deep = len(path) > _LONGEST_PATH or path.count("/") >= DEEPEST
     if is_deep or name.startswith(OWN_PREFIX) or not is_text(name):
         return None
@@ -104,6 +105,12 @@ def _describe(root: str, path: str, name: str, parent: int, limits: FolderLimits
         target = os.readlink(name, dir_fd=parent) if stat.S_ISLNK(facts.st_mode) else ""
     except OSError:  # it is gone by now
         return None
+    if special := special_kind(facts.st_mode):
+        problem = (
+            f"{path} is a {special} in the notebook's folder, and does not follow a cell to a node that does not share "
+            "that folder"
+        )
+        return FolderEntry(path, "file", FileVersion(0, 0), facts.st_mode & 0o777, problem=problem)
     kind: EntryKind
     if stat.S_ISREG(facts.st_mode):
         kind = "file"

@@ -28,6 +28,7 @@ from gpu_worker.broker.own_node_claims import believe, correct, known_in
 from gpu_worker.broker.registration_pace import RegistrationPace
 from gpu_worker.broker.registration_rules import find_refusal, is_older
 from gpu_worker.broker.scheduler_shell import SchedulerShell
+from gpu_worker.broker.silent_leases import SilentLeases
 from gpu_worker.broker.unreachable_nodes import UnreachableNodes
 from gpu_worker.scheduler import events
 
@@ -68,7 +69,7 @@ class Agents:
         self._is_refused, self._keep_ms = is_refused, keep_ms
         self._send, self._admission, self._kernels, self._now_ms = send, admission, kernels, now_ms
         self._registered, self._slot_word = registered, slot_word
-        self._pauses = BrokerPauses(now_ms())
+        self._pauses, self._silent = BrokerPauses(now_ms()), SilentLeases(now_ms())
         self.known: dict[AgentId, ConnectedAgent] = {}
         self._by_route: dict[bytes, AgentId] = {}
         self._absent, self._find_obstacle = AbsentNodes(now_ms), find_obstacle
@@ -232,6 +233,13 @@ class Agents:
             elif not agent.is_away and agent_id not in self._trying:
                 self._trying.add(agent_id)
                 self._kernels.aside.start_last(agent.route, self._look_after(agent_id, agent))
+
+        for session in self._silent.take_blocked(self.shell.scheduler.state, self._is_heard, now_ms):
+            await self._kernels.renew_session(session)
+
+    def _is_heard(self, agent_id: AgentId) -> bool:
+        agent = self.known.get(agent_id)
+        return agent is not None and not agent.is_away and self._now_ms() - agent.heard_ms <= _SILENCE_MS
 
     async def _look_after(self, agent_id: AgentId, agent: ConnectedAgent) -> None:
         """Find out whether a silent node has lost its agent, which is lost then, or only the link to it is cut."""

@@ -6,7 +6,7 @@ import msgspec
 import structlog
 
 from bulletin import __version__
-from bulletin.codes import RefusalCode
+from bulletin.codes import LeaseEnd, RefusalCode
 from bulletin.errors import NotAllowed, VersionMismatch
 from bulletin.ids import KernelId, RequestId, SessionId, UserName
 from bulletin.units import HOUR_MS
@@ -44,6 +44,7 @@ _TOO_MANY_LEASES = (
     "Your notebooks have asked for a place in the pool more often than it keeps account of. Wait a minute, then run "
     "the cell again; cells one after another in one notebook need no new place."
 )
+_NOT_SAID = "The node that ran your cell has not said that it is over, and your notebook goes on elsewhere."
 _FAULT = (
     "The pool had an error with what this notebook asked of it, and has ended the connection. Run the cell again; if "
     "that does not help, tell the pool's admins, whose log says more."
@@ -69,6 +70,13 @@ class ConnectedKernel(msgspec.Struct):
     hears_news: bool = False
 
 
+class NotebookSession(msgspec.Struct):
+    """The session that stands for a notebook, and when that last asked for a place, or was granted one, by it."""
+
+    name: SessionId
+    used_ms: int = 0
+
+
 class Kernels:
     """All connections of kernels, by route; and the sessions they stand for."""
 
@@ -91,7 +99,7 @@ class Kernels:
         self._draw_picture, self._answer_console = draw, answer
         self._known: dict[bytes, ConnectedKernel] = {}
         self._routes: dict[SessionId, bytes] = {}  #: the connection on which a session's kernel was heard last
-        self._sessions: dict[tuple[UserName, KernelId], SessionId] = {}
+        self._sessions: dict[tuple[UserName, KernelId], NotebookSession] = {}
         self.names = names
         self.aside = AsideWork(faults, self.end_connection)
         self._settling: set[RequestId] = set()  #: those that are taken in aside, and were not withdrawn meanwhile
@@ -165,9 +173,34 @@ class Kernels:
             await self._send(kernel.route, wire.Pong(news=news))
 
     def learn(self, held: wire.HeldLease) -> None:
-        """Learn of a session that an agent has kept through a restart of this broker."""
-        if self.names.is_of(held.session, held.user, held.kernel):
-            self._sessions[held.user, held.kernel] = held.session
+        """Learn of a session that an agent has kept through a restart of this broker, unless another is used since."""
+        if not self.names.is_of(held.session, held.user, held.kernel):
+            return
+        lease = self.shell.metering.find_unended(held.lease)
+        learned = NotebookSession(held.session, lease.granted_at_ms if lease is not None else 0)
+        known = self._sessions.setdefault((held.user, held.kernel), learned)
+        if known.used_ms < learned.used_ms:  # when is not the agent's word
+            self._sessions[held.user, held.kernel] = learned
+
+    async def renew_session(self, session: SessionId) -> None:
+        """Let a notebook go on by another session, whose request waits for what its node does not say to be over.
+
+        That node is told to end it, and is asked again; its slots are taken for as long as it does not say so.
+        """
+        state = self.shell.scheduler.state
+        kernel, request = self._known.get(self._routes.get(session, b"")), state.asking.get(session)
+        pending = self.shell.pending_requests.get(request) if request is not None else None
+        if kernel is None or request is None or pending is None:
+            return
+        for lease in list(state.leases_of.get(session, ())):
+            self._log.warning("a node does not say that a lease is over", lease=lease, session=session)
+            await self.shell.give_up_lease(lease, _NOT_SAID, LeaseEnd.SUPERSEDED)
+        await self.shell.withdraw(request)
+        kernel.session = self.names.draw(kernel.person.user, kernel.kernel)
+        self._sessions[kernel.person.user, kernel.kernel] = NotebookSession(kernel.session)
+        del self._routes[session]
+        self._routes[kernel.session] = kernel.route
+        self._submit_aside(kernel, pending.message)
 
     async def name_slots(self, word: str) -> None:
         """Tell everybody what a slot of this pool is called, when that has changed."""
@@ -259,7 +292,7 @@ class Kernels:
             await self._send(route, wire.Refusal(code=RefusalCode(error.code), sentence=sentence))
             return
         drawn = self.names.draw(person.user, message.kernel)
-        session = self._sessions.setdefault((person.user, message.kernel), drawn)
+        session = self._sessions.setdefault((person.user, message.kernel), NotebookSession(drawn)).name
         other = self._known.get(route)
         if other is not None and other.session != session:  # one connection is one kernel
             self._forget(other)
@@ -345,6 +378,9 @@ class Kernels:
             self._leases.charge(person.user, 1)
         if await self.shell.find_kept(kernel.session, name, message):
             return
+        asks_by = self._sessions.get((person.user, kernel.kernel))
+        if asks_by is not None and asks_by.name == kernel.session:
+            asks_by.used_ms = self._now_ms()
         pending = PendingRequest(kernel.session, kernel.kernel, person, message, self._now_ms(), kernel.token)
         await self.shell.submit(name, pending)
 

@@ -18,6 +18,8 @@ class FolderChanges(NamedTuple):
     in_the_way: set[str]
     #: What has a name now that the notebook cannot be told, which no look has found before.
     unnamed: list[str]
+    #: What is neither file, folder nor link, and what it is, where no look has found it before.
+    special: dict[str, str]
     #: Folders that nobody can look into, which could be looked into before; and what may have gone into any of them.
     closed: list[str]
     hidden: set[str]

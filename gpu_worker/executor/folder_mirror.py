@@ -16,6 +16,7 @@ import msgspec
 import xxhash
 
 from bulletin.file_names import is_text
+from bulletin.special_files import special_kind
 from bulletin.wire.messages import FileVersion, FolderEntry
 from gpu_worker.executor.file_signatures import Signature, digest_of, signature_at, signature_of
 from gpu_worker.executor.folder_changes import FolderChanges
@@ -69,6 +70,7 @@ class FolderMirror:
         self.failed: dict[str, Signature] = {}
         #: What cells left where the notebook is not told of it: by its name, or by the folder that it is in.
         self.left: dict[str, Signature] = {}
+        self._special: dict[str, str] = {}
         #: Those that could not be brought whose name the notebook has for something else.
         self._taken: set[str] = set()
         #: Files that could not be put here, each with a sentence why not.
@@ -254,15 +256,18 @@ class FolderMirror:
 
     def changes(self) -> FolderChanges:
         """Find what cells have changed since it was the same as in the notebook."""
-        found = FolderChanges([], {}, {}, {}, [], set(), [], [], set())
+        found = FolderChanges([], {}, {}, {}, [], set(), [], {}, [], set())
         here: set[str] = set()
         inodes, closed = set[int](), list[str]()
-        left: dict[str, Signature] = {}
+        left, specials = dict[str, Signature](), dict[str, str]()
         self._unread = [f"{path}/" for path, problem in self.folders.items() if problem]
         refused = tuple(self._unread)
         for path, entry, facts, does_follow in walk(
             self.here, is_followed=lambda path: not self.folders.get(path), unread=closed
         ):
+            if special := special_kind(facts.st_mode):
+                specials.update({path: special} if does_follow else {})
+                continue
             signature = signature_of(facts)
             inodes.add(signature.inode)
             if not does_follow:  # it may be what the notebook has under another name
@@ -288,6 +293,8 @@ class FolderMirror:
             elif self._is_changed(path, signature):
                 found.files[path] = signature
         self.left = left
+        found.special.update({path: kind for path, kind in specials.items() if path not in self._special})
+        self._special = specials
         self._unread += closed
         before, self.closed = self.closed, set(filter(None, closed))
         found.closed.extend(sorted(self.closed - before))

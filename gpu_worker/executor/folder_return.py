@@ -47,6 +47,11 @@ class FolderReturn:
                 f"{show_name(path)} was not brought to the notebook's folder: its name has control characters, ends "
                 "of lines, or bytes that are no UTF-8. Give it another one in a cell."
             )
+        for path, kind in changes.special.items():
+            self._transfers.note(
+                f"{path} was not brought to the notebook's folder: it is a {kind}, and only files, folders and links "
+                "travel."
+            )
         for path in changes.closed:
             self._transfers.note(
                 f"What is in {show_name(path)} was not brought to the notebook's folder: nobody can look into it. "

@@ -14,7 +14,7 @@ _OWN_PREFIX = ".bulletin-"
 
 
 class WalkedEntry(NamedTuple):
-    """A file, link or folder, by its path below the folder that was walked through."""
+    """What has a name, by its path below the folder that was walked through."""
 
     path: str
     entry: os.DirEntry[str]
@@ -24,7 +24,7 @@ class WalkedEntry(NamedTuple):
 
 
 def walk(here: Path, *, is_followed: Callable[[str], bool], unread: list[str]) -> Iterator[WalkedEntry]:
-    """Walk through files, links and folders, folders before what is in them.
+    """Walk through all that is there, folders before what is in them.
 
     Folders that cannot be read are noted in `unread`. What is in one follows where `is_followed` says so of its path.
     """
@@ -49,7 +49,6 @@ def walk(here: Path, *, is_followed: Callable[[str], bool], unread: list[str]) -
                 break
             does_follow = does_folder_follow and not is_left_out
             is_folder = stat.S_ISDIR(facts.st_mode)
-            if is_folder or stat.S_ISREG(facts.st_mode) or stat.S_ISLNK(facts.st_mode):
-                yield WalkedEntry(name, entry, facts, does_follow)
+            yield WalkedEntry(name, entry, facts, does_follow)
             if is_folder:
                 waiting.append((f"{name}/", Path(entry.path), does_follow and is_followed(name)))

@@ -122,6 +122,22 @@ def test_a_function_for_many_values(notebook: Notebook) -> None:
     assert notebook.value("seen") == "[]"
 
 
+def test_the_last_of_many_values_costs_what_the_first_does(notebook: Notebook) -> None:
+    """What both sides know of a value that is done is forgotten: else each is looked through for every one to come."""
+    notebook.run(
+        "import gc\ndef note(item):\n"
+        "    return max(len(one.objects) for one in gc.get_objects() if type(one).__name__ == 'Table')"
+    )
+    notebook.run("known = gpu.map(note, [[number] for number in range(40)], parallel=1)")
+    assert notebook.value("known[-1] - known[1] < 5") == "True"
+
+
+def test_what_cannot_be_sent_of_an_item_is_called_so(notebook: Notebook) -> None:
+    notebook.run("import threading\nlock, file = threading.Lock(), open('/dev/null')")
+    assert "cannot send 'item': it is an open file" in notebook.run("gpu.map(len, [file])").shown
+    assert "item[1]" in notebook.run("gpu.map(lambda item: item[1].name, [[1, file]])").shown
+
+
 def test_one_failing_element_does_not_stop_the_others(notebook: Notebook) -> None:
     notebook.run("def g(x):\n    return 1 / x")
     failed = notebook.run("gpu.map(g, [1, 0, 2])")

@@ -193,10 +193,18 @@ def test_a_cell_in_the_background_is_cancelled_from_the_page_and_others_cells_ar
 
 
 def test_what_is_no_name_of_a_cell_is_refused(ann_server: LabServer) -> None:
-    for body in ("[]", '{"lease": 1}', "x", '{"lease": "' + "a" * 500 + '"}', "x" * 5_000):
+    for body in (
+        "[]",
+        '{"lease": 1}',
+        "x",
+        '{"lease": "' + "a" * 500 + '"}',
+        "x" * 5_000,
+        '{"x":' + "[" * 3_000,
+        "\udcff",
+    ):
         request = urllib.request.Request(
             f"{ann_server.url}bulletin/v1/cancel",
-            data=body.encode(),
+            data=body.encode(errors="surrogateescape"),
             headers={"Authorization": f"token {PASSWORD}"},
         )
         with pytest.raises(urllib.error.HTTPError) as refused:

@@ -170,9 +170,13 @@ def test_no_link_is_made_that_leads_out(site: Site, target: str) -> None:
     assert not os.path.lexists(site.folder / "made")
 
 
-def test_special_files_are_neither_listed_nor_waited_for(site: Site) -> None:
+def test_special_files_are_listed_with_why_they_do_not_follow_and_are_not_waited_for(site: Site) -> None:
     os.mkfifo(site.folder / "pipe")
-    assert site.list() == []
+    (entry,) = site.list()
+    assert entry.problem == (
+        "pipe is a named pipe in the notebook's folder, and does not follow a cell to a node that does not share that "
+        "folder"
+    )
     assert site.fetch("pipe")[0].problem == "pipe is no file"
 
 

@@ -9,6 +9,7 @@ from msgspec import structs
 
 from bulletin.codes import CellOutcome, LeaseEnd
 from bulletin.ids import AgentId, CellId, KernelId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
+from bulletin.units import HOUR_MS
 from bulletin.wire import messages as wire
 from gpu_worker.broker.hub_answers import Hub
 from gpu_worker.broker.identity import Identity, Person
@@ -17,6 +18,7 @@ from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.metering import Metering
 from gpu_worker.broker.records import LeaseRecord, OpenLease
 from gpu_worker.broker.session_names import SessionNames
+from gpu_worker.scheduler import events
 from tests.unit.gpu_worker.broker.broker_parts import BrokerParts
 from tests.unit.gpu_worker.broker.fake_hub import SCOPE, FakeHub
 
@@ -135,6 +137,110 @@ def test_a_notebook_keeps_its_session_whatever_a_node_says_that_it_has_of_it(bro
     assert hears(broker, session) == ["ann"]
 
 
+def recorded(session: SessionId, lease: str, granted_at_ms: int, node: str = "lying") -> OpenLease:
+    record = LeaseRecord(
+        lease=LeaseId(lease),
+        session=session,
+        user=UserName("ann"),
+        project=ProjectId("maths"),
+        qos="interactive",
+        node=node,
+        slots=(SlotId("gpu-0"),),
+        kind="gpu",
+        milli=1000,
+        granted_at_ms=granted_at_ms,
+    )
+    return OpenLease(record, 0)
+
+
+@pytest.mark.parametrize("order", [("older", "newer"), ("newer", "older")], ids=", then ".join)
+def test_a_notebook_keeps_the_session_by_which_it_was_granted_something_last(
+    broker: BrokerParts, hub: FakeHub, order: tuple[str, str]
+) -> None:
+    """A node tells a broker that was restarted of a session that the notebook had before the one that it has."""
+    names = SessionNames("secret")
+    sessions = {lease: names.draw(UserName("ann"), KERNELS["ann"]) for lease in order}
+    open_leases = [recorded(sessions["older"], "older", 1), recorded(sessions["newer"], "newer", 2, "honest")]
+    broker.shell.metering = Metering(broker.shell.scheduler.state, open_leases, [], 0)
+    restart(broker, hub)
+    for lease in order:
+        node = "honest" if lease == "newer" else "lying"
+        claim(broker, node, lease=LeaseId(lease), session=sessions[lease], user=UserName("ann"), kernel=KERNELS["ann"])
+    says(broker, "ann")
+    assert hears(broker, sessions["newer"]) == ["ann"]
+    assert hears(broker, sessions["older"]) == []
+
+
+def test_a_notebook_that_has_asked_for_a_place_since_is_not_made_one_of_before(
+    broker: BrokerParts, hub: FakeHub
+) -> None:
+    old = SessionNames("secret").draw(UserName("ann"), KERNELS["ann"])
+    broker.shell.metering = Metering(broker.shell.scheduler.state, [recorded(old, "l", broker.now_ms - 1)], [], 0)
+    restart(broker, hub)
+    says(broker, "ann", wire.Submit(request=RequestId("r")))
+    session = prepared(broker).session
+    claim(broker, lease=LeaseId("l"), session=old, user=UserName("ann"), kernel=KERNELS["ann"])
+    says(broker, "ann")
+    assert hears(broker, session) == ["ann"]
+
+
+def let_go_by(broker: BrokerParts, minutes: int, *nodes: str) -> None:
+    """Time in which these nodes are heard, and notebooks ask for what they wait for."""
+
+    async def pass_minutes() -> None:
+        for _ in range(minutes * 12):
+            broker.now_ms += 5_000
+            for node in nodes:
+                await broker.agents.take(node.encode(), wire.Ping())
+            await broker.agents.tidy()
+            await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
+            await broker.shell.step(events.Tick())
+
+    asyncio.run(pass_minutes())
+
+
+def grants(broker: BrokerParts, lease: LeaseId) -> list[wire.Prepare]:
+    """What was granted beside this lease."""
+    return [said for said in broker.to_agents if isinstance(said, wire.Prepare) and said.lease != lease]
+
+
+@pytest.mark.parametrize("has_begun", [False, True], ids=["no cell", "a cell"])
+def test_a_node_that_never_says_that_a_lease_is_over_keeps_its_notebook_from_others_for_a_bounded_time(
+    broker: BrokerParts, has_begun: bool
+) -> None:
+    says(broker, "ann", wire.Submit(request=RequestId("r"), walltime_ms=HOUR_MS // 2))
+    granted = prepared(broker)
+    node = broker.shell.active_leases[granted.lease].agent.removeprefix("agent-")
+    if has_begun:
+        broker.report(node, wire.CellBegan(lease=granted.lease, cell=CellId("c")))
+    says(broker, "ann", wire.Submit(request=RequestId("r2"), walltime_ms=HOUR_MS // 2))
+    let_go_by(broker, 89 if has_begun else 9, "honest", "lying")
+    assert grants(broker, granted.lease) == [], "it may be at work yet"
+    let_go_by(broker, 3, "honest", "lying")
+    [elsewhere] = grants(broker, granted.lease)
+    assert (elsewhere.user, elsewhere.kernel) == ("ann", KERNELS["ann"])
+    assert elsewhere.session != granted.session
+    assert hears(broker, elsewhere.session) == ["ann"]
+    assert wire.Evict(lease=granted.lease, force=True) in broker.to_agents
+    state = broker.shell.scheduler.state
+    assert granted.lease in state.leases, "its slots are not given to anybody"
+    says(broker, "ann")
+    assert hears(broker, elsewhere.session) == ["ann"], "also with its next words"
+
+
+def test_who_waits_for_a_cell_on_a_node_that_is_not_heard_waits_on(broker: BrokerParts) -> None:
+    """Its cell may go on there, and is not to run twice."""
+    broker.agents._keep_ms = 24 * HOUR_MS
+    says(broker, "ann", wire.Submit(request=RequestId("r"), walltime_ms=60_000))
+    granted = prepared(broker)
+    node = broker.shell.active_leases[granted.lease].agent.removeprefix("agent-")
+    broker.report(node, wire.CellBegan(lease=granted.lease, cell=CellId("c")))
+    broker.agents.known[AgentId(f"agent-{node}")].is_away = True
+    says(broker, "ann", wire.Submit(request=RequestId("r2")))
+    let_go_by(broker, 70, *{"honest", "lying"} - {node})
+    assert grants(broker, granted.lease) == []
+
+
 def test_a_notebook_has_its_session_again_at_a_broker_that_was_restarted(broker: BrokerParts, hub: FakeHub) -> None:
     says(broker, "ann", wire.Submit(request=RequestId("r")))
     session = prepared(broker).session
@@ -175,19 +281,9 @@ def test_what_a_broker_that_was_restarted_finds_in_its_ledger_is_the_notebooks_a
     broker: BrokerParts, hub: FakeHub, session: SessionId
 ) -> None:
     """Also where a Bulletin named the session whose names have no proof."""
-    record = LeaseRecord(
-        lease=LeaseId("l"),
-        session=session,
-        user=UserName("ann"),
-        project=ProjectId("maths"),
-        qos="interactive",
-        node="lying",
-        slots=(SlotId("gpu-0"),),
-        kind="gpu",
-        milli=1000,
-        granted_at_ms=0,
-    )
-    broker.shell.metering = Metering(broker.shell.scheduler.state, [OpenLease(record, 0)], [], 0)
+    open_lease = recorded(session, "l", 0)
+    record = open_lease.lease
+    broker.shell.metering = Metering(broker.shell.scheduler.state, [open_lease], [], 0)
     restart(broker, hub, {session: UserName("ann")})
     claim(broker, lease=record.lease, session=session, kernel=KERNELS["ann"], user=UserName("eve"))
     lease = broker.shell.scheduler.state.leases[record.lease]

@@ -482,6 +482,33 @@ def test_what_has_a_name_that_does_not_travel_is_said_once(both: Both) -> None:
     assert both.read() == {"good": "", "named": ""}
 
 
+def test_what_is_no_file_is_said_once_and_others_come(both: Both) -> None:
+    def leave() -> None:
+        os.mkfifo("pipe")
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind("socket")
+        Path("good").touch()
+
+    both.begin()
+    kinds = {"pipe": "named pipe", "socket": "socket"}
+    assert both.run(leave) == [
+        f"{path} was not brought to the notebook's folder: it is a {kind}, and only files, folders and links travel."
+        for path, kind in kinds.items()
+    ]
+    both.begin()
+    assert both.run(Path("better").touch) == []
+    assert both.read() == {"good": "", "better": ""}
+
+
+def test_what_is_no_file_in_the_notebooks_folder_stays_there_whatever_a_cell_does_to_its_name(both: Both) -> None:
+    os.mkfifo(both.notebook / "pipe")
+    both.begin()
+    (why,) = both.mirror.refused.values()
+    assert "pipe is a named pipe in the notebook's folder" in why
+    both.run(Path("pipe").unlink)
+    assert (both.notebook / "pipe").is_fifo()
+
+
 @pytest.fixture
 def like_others() -> Iterator[None]:
     """Root is held to the modes of files, as users are."""
