@@ -73,7 +73,11 @@ class LeavingNodes:
             await self._tell(active.session, revoked)
 
     async def end_leases(self, agent: AgentId, sentence: str) -> None:
-        """End all leases of a node that is gone for certain, and tell their users why; and their agent, if it hears."""
+        """End all leases of a node that is gone for certain, and tell their users why; and their agent, if it hears.
+
+        Nobody else begins there meanwhile: it may not have said that it leaves.
+        """
+        await self._times.note(agent, DrainWord.HOST, AT_ONCE_MS)
         await self.requeue_cells(agent)
         for lease in [lease for lease in self._state.leases.values() if lease.agent == agent]:
             await self._shell.give_up_lease(lease.id, sentence, LeaseEnd.RECLAIMED)

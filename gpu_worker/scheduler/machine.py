@@ -394,5 +394,4 @@ class Scheduler:
             found = next_late(state.accounts, state.pending, owner)
             if found is not None and found[0] <= self._now_ms:
                 state.promote(state.pending[found[1].id])
-            else:
-                state.patience.watch(state.accounts, state.pending, owner)
+            state.patience.watch(state.accounts, state.pending, owner)

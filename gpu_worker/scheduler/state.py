@@ -158,7 +158,7 @@ class State:
         entry = msgspec.structs.replace(old, key=key, shape=shape)
         if entry == old:
             return
-        request.lane = shape.lane
+        request.lane, entry = shape.lane, self.patience.change_lane(self.accounts, request, entry)
         self._set_entry(request, entry)
         self.patience.note_late(self.accounts, request)
 

@@ -40,6 +40,18 @@ def test_the_pool_is_kept_for_the_first_that_is_late_and_fits() -> None:
     assert account.kept_there(ASKS, 2000, lambda _: True) == 1000
 
 
+def test_a_guarantee_is_kept_for_the_first_that_is_late_and_no_larger() -> None:
+    account = with_late(FOUR, TWO, ONE, TWO)
+    assert [account.late_within(amount) for amount in (4000, 3000, 1000, 500)] == [
+        (RequestId("r0"), 4000),
+        (RequestId("r1"), 2000),
+        (RequestId("r2"), 1000),
+        None,
+    ]
+    account.late[RequestId("r1")] = 0  # room is made for it
+    assert account.late_within(3000) == (RequestId("r2"), 1000)
+
+
 def test_who_asks_for_something_else_keeps_the_place() -> None:
     lines, costs = LateLines(), {RequestId(name): 1000 for name in "abc"}
     for name in "abc":

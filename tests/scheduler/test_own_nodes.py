@@ -497,3 +497,28 @@ def test_whatever_happens_nobody_is_on_a_node_of_another(seed: int) -> None:
             assert not owner or lease.cost == lease.charged == 0
         for request in state.pending:
             assert waiting(state, request, pool.now_ms) is not None
+
+
+def test_one_that_waits_for_the_own_node_alone_takes_nobodys_turn_in_the_pool() -> None:
+    """Of several requests of a user one has the right of who has waited for their patience in the pool (6)."""
+
+    def next_of_the_pool(owner: str) -> dict[str, str]:
+        pool = Pool(Project(id=ProjectId("p")), Project(id=ProjectId("q"), priority=10))
+        pool.join("shared", slots(1))
+        pool.start("eve1", project="q")
+        if owner:
+            pool.join("anns", slots(2), owner)
+            pool.start("ann1", gpus=2)
+            assert granted(pool.ask("ann2", gpus=2)) == {}
+        pool.now_ms += MINUTE
+        pool.ask("ann3")
+        pool.now_ms += pool.scheduler.state.qos["interactive"].patience_ms + MINUTE
+        pool.ask("eve2", project="q")
+        pool.say(ev.Tick())
+        found = granted(pool.end("eve1"))
+        if owner:
+            assert granted(pool.end("ann1")) == {"ann2": "anns"}
+        return found
+
+    assert next_of_the_pool("") == {"ann3": "shared"}
+    assert next_of_the_pool("ann") == {"ann3": "shared"}

@@ -323,7 +323,11 @@ class Account(UsageTotals, kw_only=True):
 
         One for which room is made costs nothing: it uses that already.
         """
-        return next(((name, cost) for name, cost in self.late.items() if 0 < cost <= amount), None)
+        first = next(iter(self.late.items()), None)
+        if first is None or 0 < first[1] <= amount:
+            return first
+        name = self.late_lines.first(self.late, lambda shape: shape.cost <= amount)
+        return None if name is None else (name, self.late[name])
 
     def kept_of_guarantee(self, entry: QueueEntry | None, *, by_users: bool = False) -> int:
         """Find what is kept of its guarantee from a request for another one in it, which that could cover alone.

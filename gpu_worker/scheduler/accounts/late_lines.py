@@ -41,6 +41,8 @@ class LateLines(msgspec.Struct):
         """Find the one that is late for the longest time of those that cost something and whose shape fits."""
         found: tuple[int, RequestId] | None = None
         for shape, line in self.lines.items():
+            if not shape.cost:
+                continue
             one = next(((number, name) for name, number in line.items() if costs[name] > 0), None)
             if one is not None and (found is None or one < found) and fits(shape):
                 found = one

@@ -1,6 +1,6 @@
 """Where a request fits once running cells are given back, on a node and in what is full beside it: questions only."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from bulletin.ids import AgentId, LeaseId
@@ -115,7 +115,7 @@ def _find_place(
             continue
         hot = hot_leases(state, node, shape, account)
         hot.sort(key=lambda lease: lease not in leaving)
-        lacks, chosen, late_ms = missing(state, node, shape, claims), None, 0
+        lacks, chosen, late = missing(state, node, shape, claims), None, dict[Shape, int]()
         if ahead.lets_reclaim(node, shape):
             chosen = _choose_victims(plan, node, shape, lacks, hot, able, full_there)
             grace_ms = max((state.grace_ms(one.lease) for one in chosen or ()), default=0)
@@ -127,7 +127,6 @@ def _find_place(
                 and not _is_left_beside(head, node, shape, chosen or (), claims)
             ]
             late = _late_there(state, request, ahead, node, claims, chosen or (), grace_ms)
-            late_ms = max(late.values(), default=0)
             heads += late
             heads = [one for one in heads if not _has_other_slots(node, shape, one, chosen or ())]
             if heads:  # it would be over too late for them: so it takes what is beside theirs
@@ -135,10 +134,13 @@ def _find_place(
                 chosen = _choose_victims(plan, node, shape, lacks, hot, able, full_there)
         if chosen is None:  # who takes the very place of a cell that would be there for longer is in nobody's way
             hot, lacks = [], needed(shape)
-            waits_ms = max(late_ms, ahead.waits_until_ms(node, shape))
+            waits_ms = max([ahead.waits_until_ms(node, shape), *late.values()])
             staying = _those_that_stay(state, request, ahead, node, able, waits_ms)
             chosen = _choose_victims(plan, node, shape, lacks, hot, staying, full_there)
-        if chosen is None or _would_be_kept(state, request, ahead, node, chosen):
+        if chosen is None:
+            is_stuck |= _is_for_late(state, request, late, able)
+            continue
+        if _would_be_kept(state, request, ahead, node, chosen):
             continue
         for victim in chosen:
             lacks = lacks.less(node.part_of(victim.lease, shape))
@@ -322,6 +324,12 @@ def _late_there(
         if head.held is not None and head.holds(node) and not head.is_over_before(node, shape, grace_ms):
             found[its] = head.held[0]
     return found
+
+
+def _is_for_late(state: State, request: Request, late: Iterable[Shape], able: Sequence[Victim]) -> bool:
+    """Whether a late request of its project, which comes first there, may take such a cell of a lower class."""
+    own = [state.qos[one.lease.qos].priority for one in able if one.lease.project == request.project]
+    return bool(own) and any(state.qos[one.qos].priority > min(own) for one in late)
 
 
 def _is_in_time(state: State, node: Node, shape: Shape) -> bool:

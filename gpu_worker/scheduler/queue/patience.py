@@ -1,7 +1,8 @@
 """When those who wait have waited for their patience: of each user of a project, one request at a time is late then.
 
 A late request stands before all others that are in quota, or borrow, as it does. So nobody is passed for ever, and many
-requests of one user are no way to the front.
+requests of one user are no way to the front. Those that wait for a node of their user's own stand before nobody else's:
+all of them may be late, and none is instead of one that waits for the pool.
 """
 
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from heapq import heappop, heappush
 import msgspec
 
 from bulletin.ids import ProjectId, RequestId, UserName
-from gpu_worker.scheduler.accounts.account import Account
+from gpu_worker.scheduler.accounts.account import Account, User
 from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.leases.leases import Request
 from gpu_worker.scheduler.leases.life import RequestStatus
@@ -59,8 +60,8 @@ class Patience:
     def expect_request(self, accounts: Accounts, request: Request) -> None:
         """Look at the user of a request that is in line, at the latest, when it has waited for its patience."""
         user = accounts.user_of(request.project, request.user)
-        if user.late is None and request.standing is RequestStatus.QUEUED:
-            at_ms = max(request.since_ms, user.late_grant_ms) + accounts.qos[request.qos].patience_ms
+        at_ms = _late_ms(accounts, user, request) if request.standing is RequestStatus.QUEUED else None
+        if at_ms is not None:
             self.expect((request.project, request.user), at_ms)
 
     def watch(self, accounts: Accounts, pending: Mapping[RequestId, Request], owner: Owner) -> None:
@@ -70,8 +71,11 @@ class Patience:
 
     @staticmethod
     def note_late(accounts: Accounts, request: Request) -> None:
-        """Note where a request is late: its user has no other one then, and limits and guarantees are kept for it."""
-        if request.entry.key.is_early:
+        """Note where a request is late: its user has no other one then, and limits and guarantees are kept for it.
+
+        On a node of its user's own there are none, and it is in nobody else's way.
+        """
+        if request.entry.key.is_early or request.lane == "own":
             return
         accounts.user_of(request.project, request.user).late = request.id
         for at in accounts.of(request.project).path:
@@ -85,9 +89,11 @@ class Patience:
 
         On a node of its user's own it has passed nobody.
         """
+        if request.lane == "own":
+            return
         user, now_ms = accounts.user_of(request.project, request.user), accounts.now_ms
         user.late = None
-        if is_granted and request.lane != "own":
+        if is_granted:
             user.late_grant_ms = now_ms
         for at in lets_pass(accounts, request) if is_granted else ():
             at.late_grant_ms = now_ms
@@ -95,6 +101,21 @@ class Patience:
             at.late.pop(request.id, None)
             at.late_lines.discard(request.id)
         accounts.of(request.project).note_change()
+
+    def change_lane(self, accounts: Accounts, request: Request, entry: QueueEntry) -> QueueEntry:
+        """Give up what a request that is late has, where it waits for its user's own node from now on, or no longer.
+
+        Returns its entry there. It is not late in the pool where another one of its user is.
+        """
+        if request.lane == entry.shape.lane or "own" not in (request.lane, entry.shape.lane):
+            return entry
+        self.expect((request.project, request.user), accounts.now_ms)  # it, or another one, may be late now
+        if entry.key.is_early:
+            return entry
+        self.forget_late(accounts, request, is_granted=False)
+        if entry.shape.lane == "own" or accounts.user_of(request.project, request.user).late is None:
+            return entry
+        return msgspec.structs.replace(entry, key=entry.key._replace(is_early=True, since_ms=0))
 
 
 def lets_pass(accounts: Accounts, request: Request) -> list[Account]:
@@ -115,19 +136,21 @@ def as_waited(request: Request, patience_ms: int, now_ms: int) -> QueueEntry:
 
 
 def next_late(accounts: Accounts, pending: Mapping[RequestId, Request], owner: Owner) -> tuple[int, QueueEntry] | None:
-    """Find which request of a user is late next, and when; None where one is late already, or none is in line."""
+    """Find which request of a user is late next, and when; None where none is in line that is not late and may be."""
     account = accounts.by_id.get(owner[0])  # a reservation may be no more
     user = None if account is None else account.users.get(owner[1])
-    if user is None or user.late is not None:
+    if user is None:
         return None
-    times = (
-        (
-            max(pending[entry.id].since_ms, user.late_grant_ms) + accounts.qos[entry.shape.qos].patience_ms,
-            entry.key,
-            entry,
-        )
-        for line in user.lines.values()
-        for _, entry in line
-    )
-    first = min(times, default=None, key=lambda one: one[:2])
+    entries = [entry for line in user.lines.values() for _, entry in line]
+    times = [(_late_ms(accounts, user, pending[entry.id]), entry) for entry in entries]
+    able = [(at_ms, entry.key, entry) for at_ms, entry in times if at_ms is not None]
+    first = min(able, default=None, key=lambda one: one[:2])
     return None if first is None else (first[0], first[2])
+
+
+def _late_ms(accounts: Accounts, user: User, request: Request) -> int | None:
+    """When a request is late; None where it is already, or another one of its user is in its place."""
+    patience_ms = accounts.qos[request.qos].patience_ms
+    if request.lane == "own":
+        return request.since_ms + patience_ms if request.entry.key.is_early else None
+    return None if user.late is not None else max(request.since_ms, user.late_grant_ms) + patience_ms

@@ -61,7 +61,7 @@ PATIENCE = (
         "withdrawn-late-costs-the-right",
         "queue/patience.py",
         "Patience.forget_late",
-        "if is_granted and request.lane != 'own':\n    user.late_grant_ms = now_ms",
+        "if is_granted:\n    user.late_grant_ms = now_ms",
         "user.late_grant_ms = now_ms",
         "a late request that was withdrawn took nobody's place",
     ),

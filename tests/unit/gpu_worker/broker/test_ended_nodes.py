@@ -1,6 +1,7 @@
 """A node that is gone for certain is none that a broker that is started again waits for; one that may come back is."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from bulletin.wire.messages.engine_broker import EndedNode, EngineNews
 from gpu_worker.broker.agent_admission import AgentAdmission
 from gpu_worker.broker.engine_reports import EngineReports
 from gpu_worker.node_registry import NodeRegistry
-from tests.unit.gpu_worker.broker.broker_parts import ADMIN, HOUR_MS, BrokerParts
+from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, EVE, HOUR_MS, BrokerParts
 
 
 def noted(broker: BrokerParts) -> object:
@@ -62,6 +63,26 @@ def test_a_registered_node_that_has_left_is_noted_it_may_be_started_again(broker
     admit_node(broker, NodeRegistry(tmp_path), is_of_engine=False)
     broker.report("n1", wire.Left())
     assert noted(broker) is None, "as before"
+
+
+def leave(broker: BrokerParts) -> None:
+    broker.report("n1", wire.Left())
+
+
+@pytest.mark.parametrize("end", [leave, tell_ended])
+def test_whoever_waits_is_not_sent_to_a_node_that_is_gone_for_certain(
+    broker: BrokerParts, end: Callable[[BrokerParts], None]
+) -> None:
+    """It need not have said before that it leaves."""
+    broker.join("n1")
+    broker.run(ANN, "runs")
+    broker.submit(EVE, "waits")
+    broker.to_agents.clear()
+    end(broker)
+    assert not [one for one in broker.to_agents if isinstance(one, wire.Prepare)]
+    assert [one.user for one in broker.shell.scheduler.state.pending.values()] == ["eve"]
+    broker.join("n1")
+    assert [one.session for one in broker.to_agents if isinstance(one, wire.Prepare)] == ["s-waits"]
 
 
 @pytest.mark.parametrize("is_lost", [True, False])
