@@ -32,7 +32,7 @@ def ends_in_s(environ: dict[str, str], set_to: float = 0.0) -> int | None:
 
 
 def test_it_ends_when_slurm_says_so_whatever_its_version(squeue: Says) -> None:
-    squeue("test \"$2\" = --jobs=7 && echo 1-02:03:04")
+    squeue('test "$2" = --jobs=7 && echo 1-02:03:04')
     assert ends_in_s(JOB) in (93_783, 93_784)
     assert ends_in_s({**JOB, "SLURM_JOB_END_TIME": f"{time.time() + 900:.0f}"}) in (899, 900)
 
@@ -53,7 +53,7 @@ def test_what_is_in_no_job_ends_never_nor_the_shell_that_waits_for_one(squeue: S
     assert ends_in_s(environ) is None
 
 
-def test_a_job_without_a_limit_ends_never_and_nobody_is_warned(squeue: Says, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_job_without_a_limit_never_ends_without_a_word(squeue: Says, capsys: pytest.CaptureFixture[str]) -> None:
     squeue("echo UNLIMITED")
     assert ends_in_s(JOB) is None
     assert capsys.readouterr() == ("", "")
