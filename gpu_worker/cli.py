@@ -1,5 +1,6 @@
 """The command line: every `bulletin COMMAND`. Those that print what a pool or its ledger knows are in `console`."""
 
+import errno
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -117,6 +118,15 @@ def main(argv: list[str] | None = None) -> None:
         raise SystemExit(BAD_CONFIG) from None
     except BulletinError as error:
         sys.stderr.write(f"bulletin {words[0]}: {error}\n")
+        raise SystemExit(1) from None
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        where = error.filename or "a file"
+        sys.stderr.write(
+            f"bulletin {words[0]}: {where} cannot be written, since the disk is full, or a quota of it: make room "
+            "there (`df -h` and `df -i` say what is full), and start this again.\n"
+        )
         raise SystemExit(1) from None
 
 

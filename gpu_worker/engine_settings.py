@@ -230,7 +230,8 @@ class EngineTraits(Configurable):
         0.0,
         min=0,
         help="When the host of this agent is taken away, in seconds since 1970: no cell is started that could not end "
-        "before, and the agent has left by then. 0: never. Example: 1790000000",
+        "before, and the agent has left by then. 0: when the job of Slurm ends that the agent runs in, else never. "
+        "Example: 1790000000",
     ).tag(config=True)
 
     def read_engine(self) -> EngineSettings:

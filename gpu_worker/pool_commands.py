@@ -99,6 +99,7 @@ class AgentCommand(Command):
         from gpu_worker.agent.node_agent import Agent, make_process_mark
         from gpu_worker.agent.node_protections import find_protections
         from gpu_worker.agent.root_helper import RootHelper
+        from gpu_worker.agent.slurm_job_end import with_job_end
         from gpu_worker.agent.zygote_start import RootLink
         from gpu_worker.executor.environment import die_with_parent
 
@@ -120,6 +121,7 @@ class AgentCommand(Command):
             settings, make_process_mark(settings), serves_hub=membership.serves_hub, has_root_helper=has_root_helper
         )
         starter = RootLink(self.root_helper) if self.root_helper is not None else None
+        settings = with_job_end(settings, os.environ)
 
         async def run() -> int:
             agent = Agent(settings, membership, protections, starter)

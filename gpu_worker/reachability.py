@@ -20,6 +20,11 @@ def parse(address: str) -> tuple[str, int] | None:
     return found["host"].strip("[]"), int(found["port"])
 
 
+def write_address(host: str, port: int) -> str:
+    """Return "tcp://host:port", with brackets around an address of IPv6. The opposite of `parse`, but for port 0."""
+    return f"tcp://[{host}]:{port}" if ":" in host and not host.startswith("[") else f"tcp://{host}:{port}"
+
+
 def is_loopback(host: str) -> bool:
     """Tell whether only the same host reaches this one by that name."""
     with contextlib.suppress(ValueError):
@@ -39,10 +44,17 @@ def own_host_towards(address: str) -> str:
     found = parse(address)
     if found is None:
         raise OSError(errno.EINVAL, f"{address} is no address")
-    family, _, _, _, where = socket.getaddrinfo(*found, type=socket.SOCK_DGRAM)[0]
+    try:
+        family, _, _, _, where = socket.getaddrinfo(*found, type=socket.SOCK_DGRAM)[0]
+    except socket.gaierror as error:
+        raise OSError(error.errno, _say_unresolved(found[0], error)) from None
     with socket.socket(family, socket.SOCK_DGRAM) as plug:  # nothing is sent
         plug.connect(where)
         return str(plug.getsockname()[0])
+
+
+def _say_unresolved(host: str, error: socket.gaierror) -> str:
+    return f"The name {host!r} cannot be resolved ({error.strerror}): see the name service, or /etc/hosts"
 
 
 async def is_refused(address: str) -> bool:
@@ -76,7 +88,7 @@ async def find_obstacle(address: str) -> str:
             f"{port} of {host} is open."
         )
     except socket.gaierror as error:
-        return f"The name {host!r} cannot be resolved ({error.strerror}): see the name service, or /etc/hosts."
+        return f"{_say_unresolved(host, error)}."
     except ConnectionRefusedError:
         return f"Nothing listens at {address}: what should may not run, or listens at another port."
     except OSError as error:

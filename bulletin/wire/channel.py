@@ -37,6 +37,11 @@ def _prepare(socket: AnySocket, size_limit: int, queue: int) -> AnySocket:
     return socket
 
 
+def _take_family(socket: AnySocket, address: str) -> None:
+    """Let a socket speak IPv6 where its address is one of IPv6: of a name, libzmq would then ask for no other."""
+    socket.ipv6 = address.startswith("tcp://[")
+
+
 def serve(socket: AnySocket, keys: Keys, size_limit: int, queue: int) -> AnySocket:
     """Make a ROUTER that only peers who know its public key can talk to. The caller binds it.
 
@@ -62,6 +67,7 @@ def set_keys(socket: AnySocket, keys: Keys) -> None:
 
 def bind(socket: AnySocket, address: str) -> str:
     """Bind to "tcp://host:port", or to a free port for 0; return the address. Raises zmq.ZMQError if it is taken."""
+    _take_family(socket, address)
     socket.bind(address.removesuffix(":0") + ":*" if address.endswith(":0") else address)
     return socket.getsockopt_string(zmq.LAST_ENDPOINT)
 
@@ -83,6 +89,7 @@ def connect(
     socket.reconnect_ivl = 50
     socket.reconnect_ivl_max = 1_000
     socket.connect_timeout = _CONNECT_TIMEOUT_MS
+    _take_family(socket, address)
     socket.connect(address)
     return socket
 

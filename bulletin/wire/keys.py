@@ -188,9 +188,13 @@ def _write(path: Path, content: msgspec.Struct, mode: int) -> None:
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     beside.unlink(missing_ok=True)
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with os.fdopen(handle, "wb") as file:
-        os.fchmod(handle, mode)  # whatever the umask takes away
-        file.write(msgspec.json.format(msgspec.json.encode(content), indent=2))
+    try:
+        with os.fdopen(handle, "wb") as file:
+            os.fchmod(handle, mode)  # whatever the umask takes away
+            file.write(msgspec.json.format(msgspec.json.encode(content), indent=2))
+    except OSError as error:  # it names no file
+        beside.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from None
     beside.replace(path)
 
 

@@ -21,6 +21,7 @@ from gpu_worker.agent.unsent import UnsentBytes
 from gpu_worker.config import PoolSettings
 from gpu_worker.faults import Faults
 from gpu_worker.rate_limiter import RateLimiter
+from gpu_worker.reachability import write_address
 
 #: So many messages wait on one connection, in each direction. One to which no more can be sent is forgotten.
 _QUEUE = 4_000
@@ -90,11 +91,11 @@ class KernelServer:
         """
         port, kept = self._settings.node_port, self._state.address
         try:
-            if port or not kept.startswith(f"tcp://{host}:"):
+            if port or not kept.startswith(write_address(host, 0).removesuffix("0")):
                 raise zmq.ZMQError(zmq.EADDRNOTAVAIL)
             address = channel.bind(self._socket, kept)
         except zmq.ZMQError:
-            wanted = f"tcp://{host}:{port}"
+            wanted = write_address(host, port)
             try:
                 address = channel.bind(self._socket, wanted)
             except zmq.ZMQError as error:

@@ -37,7 +37,7 @@ from gpu_worker.agent.slot_meter import SlotMeter
 from gpu_worker.agent.zygote_start import OwnZygotes, ZygoteStarter
 from gpu_worker.config import LOCALHOST, PoolSettings, account_name
 from gpu_worker.faults import Faults
-from gpu_worker.reachability import is_loopback, is_unspecified, parse
+from gpu_worker.reachability import is_loopback, is_unspecified, parse, write_address
 
 _PING_S = 1.0
 #: For so long an agent that ends removes what its sessions have left.
@@ -206,7 +206,7 @@ class Agent:
         told = self.settings.advertise or listens_at
         found, broker = parse(told), parse(self._membership.broker_address)
         if found is not None and is_unspecified(found[0]):
-            told = f"tcp://{own}:{found[1]}"
+            told = write_address(own, found[1])
         elif found is not None and broker is not None and is_loopback(found[0]) and not is_loopback(broker[0]):
             self.log.warning(
                 "notebooks cannot reach this node: it tells them an address that each host has for itself",

@@ -14,6 +14,7 @@ from bulletin.wire import frames, messages as wire, pipe
 from gpu_worker.agent import environment_owners
 from gpu_worker.agent.executor_process import MARK
 from gpu_worker.config import PoolSettings
+from gpu_worker.executor.job_signals import IN_JOB
 from gpu_worker.harmless_environment import select_harmless
 
 #: The environment of cells that name none: the pool's own interpreter, unless the admin says otherwise.
@@ -66,6 +67,8 @@ class OwnZygotes:
             "BULLETIN_PRELOAD": ",".join(self._settings.preload if is_to_preload else ()),
             "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
         }
+        if "SLURMD_NODENAME" in os.environ:
+            environ[IN_JOB] = "yes"
         environ.pop("CUDA_VISIBLE_DEVICES", None)
         options = self._settings.interpreter_options
         return subprocess.Popen(

@@ -12,6 +12,7 @@ from bulletin.wire import channel, keys
 from bulletin.wire.connections import Connections
 from gpu_worker.config import LOCALHOST, PoolSettings
 from gpu_worker.node_registry import time_of_day_ms
+from gpu_worker.reachability import write_address
 
 
 def open_files(settings: PoolSettings) -> keys.PoolFile:
@@ -119,8 +120,8 @@ class BrokerDoors:
 
     def _bind(self, socket: zmq.asyncio.Socket, kept: str, port: int) -> str:
         host = self._settings.host or LOCALHOST
-        wanted = f"tcp://{host}:{port}"
-        if kept.startswith(f"tcp://{host}:") and port in (0, port_of(kept)):
+        wanted = write_address(host, port)
+        if kept.startswith(write_address(host, 0).removesuffix("0")) and port in (0, port_of(kept)):
             try:
                 return channel.bind(socket, kept)
             except zmq.ZMQError:

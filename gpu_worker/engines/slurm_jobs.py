@@ -16,16 +16,13 @@ from gpu_worker.engines.agent_jobs import AgentTicket, CannotStartAgent, JobStat
 from gpu_worker.engines.command_line import run
 from gpu_worker.engines.slurm_words import FORMAT, read_states
 
-#: The job: what an admin wants before it, then its agent, which knows when it is to be gone.
+#: The job: what an admin wants before it, then its agent, which finds out when it is to be gone.
 _SCRIPT = """\
 #!/bin/sh
 {setup}
 folder=$(mktemp -d "${{TMPDIR:-/tmp}}/bulletin-agent.XXXXXX") || exit 1
 install -m 600 {node_file} "$folder/node.json" || {{ rmdir "$folder"; exit 1; }}
-ends=${{SLURM_JOB_END_TIME:-}}
-[ -n "$ends" ] || ends=$(date -d "$(squeue -h -j "$SLURM_JOB_ID" -o %e)" +%s) || ends=0
-exec {python} -m gpu_worker.cli agent --remove-folder --folder "$folder" --config {config_file} \\
-  --Pool.ends_at="$ends" {slots}
+exec {python} -m gpu_worker.cli agent --remove-folder --folder "$folder" --config {config_file} {slots}
 """
 
 

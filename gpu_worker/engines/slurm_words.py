@@ -1,16 +1,14 @@
 """What Slurm says of a job, read out of `squeue` and put into words for people. Pure."""
 
-import re
 from collections.abc import Mapping
 from datetime import datetime
 
-from bulletin.units import DAY_MS, HOUR_MS, MINUTE_MS
 from gpu_worker.engines.agent_jobs import JobState, JobStatus
+from gpu_worker.slurm_durations import read_left_ms
 
 #: What `squeue` is asked for: name, state, reason, (expected) start, partition, time left by its limit.
 #: Not when it ends: that is a time on a wall clock, and when clocks are put back an hour has two of each.
 FORMAT = "%j|%T|%r|%S|%P|%L"
-_LEFT = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+)", re.ASCII)
 _WAITING = frozenset(("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD"))
 _RUNNING = frozenset(("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "RESIZING", "STAGE_OUT"))
 _OVER: Mapping[str, str] = {
@@ -49,7 +47,7 @@ def _read_state(state: str, reason: str, start: str, partition: str, left: str, 
         now = datetime.fromtimestamp(now_ms / 1000)  # noqa: DTZ006  to be compared with what has no zone either
         return JobState(JobStatus.WAITING, say_waiting(reason, partition, start, now))
     if state in _RUNNING:
-        left_ms = _read_left_ms(left) if state == "RUNNING" else None
+        left_ms = read_left_ms(left) if state == "RUNNING" else None
         return JobState(JobStatus.RUNNING, ends_at_ms=None if left_ms is None else now_ms + left_ms)
     return JobState(JobStatus.OVER, _OVER.get(state, _GONE))
 
@@ -70,17 +68,6 @@ def say_waiting(reason: str, partition: str, start: str, now: datetime) -> str:
     if reason.startswith(("Partition", "ReqNodeNotAvail", "NodeDown", "Reservation", "Nodes_required")):
         return f"Slurm: the nodes of the partition {partition} are not available ({reason.partition(',')[0]}){expected}"
     return f"Slurm: the job of the pool's node waits ({reason}){expected}"
-
-
-def _read_left_ms(left: str) -> int | None:
-    """Read days-hours:minutes:seconds; None for a word: UNLIMITED, NOT_SET, or INVALID once its time is over."""
-    found = _LEFT.fullmatch(left.strip())
-    if found is None:
-        return None
-    return sum(
-        int(number or 0) * unit_ms
-        for number, unit_ms in zip(found.groups(), (DAY_MS, HOUR_MS, MINUTE_MS, 1000), strict=True)
-    )
 
 
 def _say_time(start: str, now: datetime) -> str:

@@ -3,13 +3,13 @@
 import os
 import sys
 
-from gpu_worker.executor import environment, zygote
+from gpu_worker.executor import environment, job_signals, zygote
 from gpu_worker.executor.fork_guard import read_guard
 
 
 def main() -> None:
     """Serve forks until the agent is gone."""
-    clean = environment.without_secrets(os.environ, keep=(zygote.PRELOAD,))
+    clean = environment.without_secrets(os.environ, keep=(zygote.PRELOAD, job_signals.IN_JOB))
     if len(clean) < len(os.environ):
         # Deleting a variable does not take it out of /proc/PID/environ, which every executor could read.
         os.execve(sys.executable, sys.orig_argv, clean)  # noqa: S606

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import bulletin
 from bulletin.wire.messages import Fork
-from gpu_worker.executor import namespaces
+from gpu_worker.executor import job_signals, namespaces
 
 _SECRET = ("JUPYTERHUB_", "JPY_", "BULLETIN_")
 #: What tells user code that it runs in an executor.
@@ -113,7 +113,8 @@ def become_executor(fork: Fork, zygote: int) -> None:
         namespaces.enter(fork.namespaces, [*sys.path, sys.prefix, sys.base_prefix, fork.folder or "", home])
         if fork.processes:
             namespaces.limit_processes(fork.processes)
-    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
+    job_signals.reset_in_executor()
+    for number in (signal.SIGCHLD, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # until there is a cell to interrupt
     _join_own_keyring()

@@ -33,6 +33,7 @@ from bulletin.wire.messages import (
     ToExecutor,
     Took,
 )
+from gpu_worker.executor import job_signals
 from gpu_worker.executor.agent_link import AgentLink, end_unheard
 from gpu_worker.executor.captured_descriptors import CapturedDescriptors
 from gpu_worker.executor.cell_errors import (
@@ -122,6 +123,7 @@ class Executor:
 
     def _become_child(self) -> None:
         self._interrupts.become_child()
+        job_signals.reset_in_child()
         self._relay.become_child()
         self._descriptors.become_child()
         self._folders.become_child()

@@ -148,7 +148,8 @@ class FolderKeeper:
 
 def main(link: int, orders: int, scratch: str) -> None:
     """Serve in a folder that was made for it, and remove that at the end."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGTERM):  # it ends with whom it serves
+        signal.signal(number, signal.SIG_IGN)
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     os.umask(0o022)

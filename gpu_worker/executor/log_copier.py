@@ -69,7 +69,8 @@ def make_pipe() -> tuple[int, int]:
 def main() -> None:
     """Serve until the zygote is gone, which nobody else has the other end of."""
     link, zygote = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGTERM):  # it ends with whom it serves
+        signal.signal(number, signal.SIG_IGN)
     if os.getuid() == 0:  # all that it needs is open
         os.setgroups([])
         os.setresgid(_NOBODY, _NOBODY, _NOBODY)

@@ -20,7 +20,7 @@ from bulletin.state.build import build
 from bulletin.wire import pipe
 from bulletin.wire.frames import Unpacker, pack
 from bulletin.wire.messages import Exited, Fork, Forked, ForkFailed, FromZygote, SignalGroup, ToZygote, Warm
-from gpu_worker.executor import comms, environment
+from gpu_worker.executor import comms, environment, job_signals
 from gpu_worker.executor.executor_main import Executor
 from gpu_worker.executor.fork_guard import ForkGuard
 from gpu_worker.executor.forked_executors import ForkedExecutors
@@ -60,6 +60,7 @@ def serve(control_fd: int, guard: ForkGuard | None = None) -> NoReturn:
     environment.adopt_orphans()
     control = socket.socket(fileno=control_fd)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    job_signals.leave_to_agent()
     logs = LogCopier()
     woken, wake = os.pipe()
     for end in (woken, wake):

@@ -57,6 +57,10 @@ def test_systemd_understands_each_unit_and_finds_it_confined(name: str, tmp_path
     assert rated.returncode == 0, rated.stdout + rated.stderr
 
 
+def test_a_stop_is_said_to_the_agent_alone_which_gives_cells_their_time() -> None:
+    assert read_unit("bulletin-agent.service")["Service"]["KillMode"] == ["mixed"]
+
+
 def command(name: str, folder: Path) -> list[str]:
     """What a unit starts, with the rights that it leaves its program, for a pool in this folder."""
     service = read_unit(name)["Service"]

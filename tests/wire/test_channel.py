@@ -67,3 +67,19 @@ def test_who_is_not_answered_at_all_connects_anew_long_before_the_system_gives_u
         assert news.poll(PATIENCE_MS)
         client.disable_monitor()
         context.destroy(linger=0)
+
+
+def test_a_server_is_reached_at_an_address_of_ipv6() -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError as error:
+        pytest.skip(f"this host has no IPv6: {error}")
+    own = keys.make_keys()
+    context = zmq.Context()
+    server = channel.serve(context.socket(zmq.ROUTER), own, channel.CONTROL_LIMIT, 100)
+    address = channel.bind(server, "tcp://[::1]:0")
+    client = channel.connect(context.socket(zmq.DEALER), address, own.public, channel.CONTROL_LIMIT)
+    channel.send(client, address, [b"heard"])
+    assert server.poll(PATIENCE_MS)
+    assert server.recv_multipart()[1:] == [b"heard"]
+    context.destroy(linger=0)

@@ -1,5 +1,6 @@
 """`bulletin` itself: what it says of its commands, and of what is none."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from bulletin import __version__
 from gpu_worker import cli
+from tests.other_users import in_mount_namespace
 
 
 def _said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[object, str, str]:
@@ -117,3 +119,15 @@ def test_a_file_of_json_is_read(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     file.write_text('{"Pool": {"requre": ["limits"]}}')
     _, _, err = _said(capsys, "queue", f"--config={file}", f"--folder={tmp_path}")
     assert "sets c.Pool.requre" in err
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root makes a small disk")
+def test_a_disk_that_is_full_is_said_with_the_file_and_what_to_do(tmp_path: Path) -> None:
+    folder = tmp_path / "pool"
+    folder.mkdir()
+    small = [f"mount -t tmpfs -o size=4k,mode=711 tmpfs {folder}", f"(head -c 4096 /dev/zero > {folder}/full)"]
+    words = [*in_mount_namespace(small), sys.executable, "-m", "gpu_worker.cli", "broker", "--folder", str(folder)]
+    ended = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert "Traceback" not in ended.stderr
+    assert f"{folder}/pool.json cannot be written, since the disk is full" in ended.stderr

@@ -1,0 +1,49 @@
+"""When the job of Slurm ends that an agent runs in, however it came to be there: an engine's job, or a user's own."""
+
+import subprocess
+import time
+from collections.abc import Mapping
+
+import msgspec
+import structlog
+
+from gpu_worker.config import PoolSettings
+from gpu_worker.slurm_durations import read_left_ms
+
+_PATIENCE_S = 20.0
+
+
+def with_job_end(settings: PoolSettings, environ: Mapping[str, str]) -> PoolSettings:
+    """Return the settings with the end of the job as that of the host's time, unless another one is set."""
+    # A shell of `salloc` has the job's number, too, and is not on its host.
+    job = environ.get("SLURM_JOB_ID", "") if "SLURMD_NODENAME" in environ else ""
+    if not job or settings.ends_at_ms:
+        return settings
+    return msgspec.structs.replace(settings, ends_at_ms=_find_end_ms(job, environ))
+
+
+def _find_end_ms(job: str, environ: Mapping[str, str]) -> int:
+    """Return when it ends, in milliseconds since 1970; 0 is never, or nobody knows."""
+    told = environ.get("SLURM_JOB_END_TIME", "")  # from Slurm 23 on
+    if told.isdecimal():
+        return int(told) * 1000
+    # What is left, and not when it ends: that is printed in a form that users choose (SLURM_TIME_FORMAT), and without
+    # a zone, so that the hour in which clocks are put back is there twice.
+    asked = ["squeue", "--noheader", f"--jobs={job}", "--states=RUNNING", "--format=%L"]
+    try:
+        said = subprocess.run(asked, capture_output=True, text=True, timeout=_PATIENCE_S, check=False)
+        problem = said.stderr.strip()
+    except (OSError, subprocess.TimeoutExpired) as error:
+        said, problem = None, str(error)
+    now_ms = time.time_ns() // 1_000_000
+    lines = said.stdout.split() if said is not None and said.returncode == 0 else []
+    if not lines:
+        structlog.get_logger("agent").warning(
+            "nobody knows when this job of Slurm ends: cells may start here that cannot end before it does",
+            job=job,
+            problem=(problem.splitlines() or ["squeue does not know it"])[-1],
+            remedy="let squeue work on this host, or set Pool.ends_at",
+        )
+    # Several are the parts of one job: the first that ends takes the agent's cells along, as far as it knows.
+    left_ms = [left for left in map(read_left_ms, lines) if left is not None]
+    return now_ms + min(left_ms) if left_ms else 0

@@ -1,0 +1,73 @@
+"""When the job ends that an agent runs in, by what Slurm says on its host."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpu_worker.agent.slurm_job_end import with_job_end
+from gpu_worker.config import Pool
+
+JOB = {"SLURM_JOB_ID": "7", "SLURMD_NODENAME": "n1"}
+Says = Callable[[str], None]
+
+
+@pytest.fixture
+def squeue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Says:
+    """What this host's `squeue` is to do: a script."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+    def says(script: str) -> None:
+        (tmp_path / "squeue").write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "squeue").chmod(0o755)
+
+    return says
+
+
+def ends_in_s(environ: dict[str, str], set_to: float = 0.0) -> int | None:
+    """In how many seconds the agent's host is taken away; None is never."""
+    ends_at_ms = with_job_end(Pool(ends_at=set_to).settings(), environ).ends_at_ms
+    return round((ends_at_ms - time.time() * 1000) / 1000) if ends_at_ms else None
+
+
+def test_it_ends_when_slurm_says_so_whatever_its_version(squeue: Says) -> None:
+    squeue('test "$2" = --jobs=7 && echo 1-02:03:04')
+    assert ends_in_s(JOB) in (93_783, 93_784)
+    assert ends_in_s({**JOB, "SLURM_JOB_END_TIME": f"{time.time() + 900:.0f}"}) in (899, 900)
+
+
+def test_what_an_admin_has_set_is_what_counts(squeue: Says) -> None:
+    squeue("echo 10:00")
+    assert ends_in_s(JOB, time.time() + 300) in (299, 300)
+
+
+def test_a_job_in_parts_is_over_with_the_first(squeue: Says) -> None:
+    squeue("printf '20:00\\n10:00\\n'")
+    assert ends_in_s(JOB) in (599, 600)
+
+
+@pytest.mark.parametrize("environ", [{}, {"SLURM_JOB_ID": "7"}])
+def test_what_is_in_no_job_ends_never_nor_the_shell_that_waits_for_one(squeue: Says, environ: dict[str, str]) -> None:
+    squeue("echo 10:00")
+    assert ends_in_s(environ) is None
+
+
+def test_a_job_without_a_limit_never_ends_without_a_word(squeue: Says, capsys: pytest.CaptureFixture[str]) -> None:
+    squeue("echo UNLIMITED")
+    assert ends_in_s(JOB) is None
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("script", ["echo 'Unable to contact slurm controller' >&2; exit 1", "exit 0", None])
+def test_where_slurm_does_not_say_when_the_agent_stays_and_says_what_to_do(
+    squeue: Says, script: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if script is not None:
+        squeue(script)
+    elif Path("/usr/bin/squeue").exists():
+        squeue("exec /nowhere/squeue")
+    assert ends_in_s(JOB) is None
+    said = "".join(capsys.readouterr())
+    assert "cannot end before it does" in said
+    assert "set Pool.ends_at" in said
