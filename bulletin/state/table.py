@@ -34,6 +34,8 @@ class Unit:
     oids: list[int] = field(default_factory=list, repr=False)
     #: Atoms of its large arrays, in the order of their numbers in the stream.
     leaves: list[Leaves] = field(default_factory=list, repr=False)
+    #: Knows the value again as it was here, without a stream; None where only encoding can. See `witness`.
+    witness: Any = field(default=None, repr=False)
     #: The stream, while the exchange lasts.
     data: bytes = field(default=b"", repr=False)
 
@@ -44,7 +46,7 @@ class Unit:
 
     def is_as(self, other: "Unit") -> bool:
         """Tell whether the content is the same, and all objects and memory in it are the same ones."""
-        return (
+        return self is other or (
             self.digest == other.digest
             and len(self.nodes) == len(other.nodes)
             and all(map(is_, self.nodes, other.nodes))
