@@ -285,7 +285,7 @@ def _as_known(unit: Unit, known: Unit | None) -> Unit:
     """Return the unit that was agreed upon where this one is as that; it is then known again by what was seen now."""
     if known is None or not unit.is_as(known):
         return unit
-    known.witness = unit.witness
+    known.witness, known.size = unit.witness, unit.stream_bytes
     return known
 
 

@@ -5,16 +5,14 @@ bytes of its memory. If all of them are the same, so is the stream that the enco
 and regions. Any doubt is a no, and the encoder decides as ever.
 """
 
-import sys
 from collections.abc import Callable, Mapping
 from operator import is_
 from typing import Any, NamedTuple
 
-from bulletin.cpython.refcounts import HELD_BY_INSTANCE
+from bulletin.cpython.refcounts import add_unshared
 
 from . import definition_ids
 from .encoding import Encoding
-from .memory import Region
 from .reducers.functions import is_importable
 from .witnessed_memory import WitnessedMemory
 
@@ -50,20 +48,13 @@ class Parts(NamedTuple):
         """Return the sizes of all containers, and what all parts hold; None where an instance shares its own dict."""
         found: list[object] = []
         sizes = [*map(len, self.dicts), *map(len, self.lists)]
-        count_of = sys.getrefcount
         for held in self.dicts:
             found += held
             found += held.values()
         for held in self.lists:
             found += held
-        for instance in self.instances:
-            held = instance.__dict__
-            if count_of(held) > HELD_BY_INSTANCE:
-                return None
-            sizes.append(len(held))
-            found.append(type(instance))
-            found += held
-            found += held.values()
+        if not add_unshared(self.instances, sizes, found):
+            return None
         for ask, other in self.others:
             found += ask(other)
         return sizes, found
@@ -104,7 +95,3 @@ class Witness:
             if definition_ids.uid_of(definition) != uid or is_importable(definition):
                 return False
         return self._memory is None or self._memory.holds(encoder)
-
-    def regions(self) -> list[Region]:
-        """List the memory that it knows."""
-        return [] if self._memory is None else self._memory.regions()

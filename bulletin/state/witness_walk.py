@@ -51,7 +51,7 @@ class Walk:
         self._instances: list[Any] = []
         self._others: list[tuple[Ask, Any]] = []
         self._kinds: set[type] = set()
-        self._memory = MemoryFound([], [], {}, set())
+        self._memory = MemoryFound([], [], {}, set(), [])
         self._function = root if type(root) is FunctionType else None
         self._parts: Parts | None = None
         self._content: tuple[list[int], list[object]] | None = None
@@ -99,6 +99,8 @@ class Walk:
                 self._waiting += value
                 count += len(value)
             elif kind is dict:
+                if value is self._encoder.namespace:
+                    return False
                 self._add_dict(value)
                 count += 2 * len(value)
             elif kind in _LISTS:
@@ -184,15 +186,19 @@ class Walk:
             self._others.append((_BLOCK, block))
             if ask is _FRAME:  # the manager of a series writes its values without their block
                 self._memory.blocks[id(block.values)] = id(block)
+            self._memory.framed.add(id(block.values))
             self._waiting.append(block.values)
-        self._memory.guarded.update(pandas_frames.guarded_in(frame))
         return True
 
     def _add_index(self, index: Any, ask: Ask) -> bool:
         inner, name = ask(index)
         self._others.append((ask, index))
-        self._memory.guarded.update(pandas_frames.guarded_in(index))
-        self._waiting += [name] if ask is _RANGE else [inner, name]
+        self._waiting.append(name)
+        if ask is _RANGE:
+            self._memory.ranges.append(index)
+        else:
+            self._memory.framed.add(id(inner))
+            self._waiting.append(inner)
         return True
 
     def _add_texts(self, texts: Any) -> bool:

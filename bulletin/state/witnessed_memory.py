@@ -1,5 +1,6 @@
 """Memory that a witness knows: of arrays of numpy, and of buffers of pyarrow, which never move."""
 
+import sys
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
@@ -8,7 +9,7 @@ from bulletin.cpython.raw_memory import first_field_of
 from .block_digests import digests_of
 from .encoding import Encoding
 from .memory import Region
-from .reducers.arrays import address_of
+from .reducers.arrays import address_of, owner_of
 
 #: Larger memory is asked for its digests, which are not computed anew where it is watched.
 _SMALL_BYTES = 1 << 12
@@ -23,19 +24,26 @@ class MemoryFound(NamedTuple):
     buffers: list[tuple[int, int]]
     #: The ids of values of frames, each with that of the block that has them.
     blocks: dict[int, int]
-    #: The ids of arrays that copy-on-write keeps apart.
-    guarded: set[int]
+    #: The ids of those arrays that are in frames and indexes, which copy-on-write keeps apart.
+    framed: set[int]
+    #: Indexes that are ranges, which have an array where somebody has asked for it.
+    ranges: list[Any]
 
 
 class WitnessedMemory:
     """Arrays and regions of one unit: where they are, how they are laid out, and what is in them."""
 
-    __slots__ = ("_arrays", "_blocks", "_bytes", "_digests", "_guarded", "_guards", "_large", "_layouts", "_owned",
-                 "_regions", "_starts", "_starts_bytes", "_views")  # fmt: skip
+    __slots__ = (
+        "_alone", "_arrays", "_blocks", "_bytes", "_digests", "_guarded", "_guards", "_large", "_layouts", "_owned",
+        "_ranges", "_regions", "_starts", "_starts_bytes", "_views",
+    )  # fmt: skip
 
     def __init__(self, found: MemoryFound, regions: list[Region], guards: list[tuple[Any, Region]]) -> None:
         self._arrays, self._layouts = tuple(found.arrays), [_layout(array) for array in found.arrays]
-        self._blocks, self._guarded = found.blocks, frozenset(found.guarded)
+        self._blocks, self._ranges = found.blocks, found.ranges
+        framed = [array for array in found.arrays if id(array) in found.framed]
+        self._guarded = frozenset(key for array in framed for key in (id(array), id(owner_of(array))))
+        self._alone = [id(array) for array in found.arrays if id(array) not in found.framed]
         self._starts = tuple(map(first_field_of, found.arrays))
         self._starts_bytes = b"".join(self._starts)
         #: Those of one array alone, with the array; and the others.
@@ -53,10 +61,6 @@ class WitnessedMemory:
         digests = [digests_of(view) for view in self._views]
         return digests == [region.digests() for region in small] and b"".join(self._views) == self._bytes
 
-    def regions(self) -> list[Region]:
-        """List all regions."""
-        return self._regions
-
     def holds(self, encoder: Encoding) -> bool:
         """Tell whether all memory is where it was and has the content that both sides have agreed on.
 
@@ -71,12 +75,16 @@ class WitnessedMemory:
         if b"".join(self._views) != self._bytes or any(region.digests() != region.agreed for region in self._large):
             return False
         encoder.guarded |= self._guarded
+        for index in self._ranges:
+            array = index._cache.get("_data")
+            if array is not None:
+                encoder.guarded |= {id(array), id(owner_of(array))}
         if any(encoder.blocks.setdefault(values, block) != block for values, block in self._blocks.items()):
             return False
         finder = encoder.finder
         if not all(map(finder.is_known, self._owned)):
             return False
-        if any(id(array) in encoder.guarded for array in self._arrays if id(array) not in self._guarded):
+        if not encoder.guarded.isdisjoint(self._alone):
             return False
         return all(
             finder.find_or_add_guarded(array, array, region.address, region.size) is region
@@ -96,7 +104,7 @@ def is_plain_array(array: Any) -> bool:
         and not dtype.hasobject
         and dtype.metadata is None
         and bool(flags.c_contiguous or flags.f_contiguous)
-        and int.from_bytes(first_field_of(array), "little") == address_of(array)
+        and int.from_bytes(first_field_of(array), sys.byteorder) == address_of(array)
     )
 
 
@@ -109,10 +117,12 @@ def witnessed(encoder: Encoding, found: MemoryFound, regions: list[Region]) -> "
     left = {id(region) for region in regions}
     guards = []
     for array in found.arrays:
+        if (id(array) in encoder.guarded) != (id(array) in found.framed):
+            return None
         if not array.nbytes:
             continue
         place = address_of(array), array.nbytes
-        if id(array) in encoder.guarded:
+        if id(array) in found.framed:
             region = encoder.finder.guard_of(array)
             if region is None or (region.address, region.size) != place:
                 return None
@@ -122,8 +132,6 @@ def witnessed(encoder: Encoding, found: MemoryFound, regions: list[Region]) -> "
             if region is None or array.base is not None or region.owner is not array:
                 return None
         left.discard(id(region))
-    if any(id(array) in encoder.guarded and id(array) not in found.guarded for array in found.arrays):
-        return None
     for address, size in found.buffers:
         around = [region for region in by_place.values() if region.address <= address and address + size <= region.end]
         if not around or not _is_still(around[0].owner):

@@ -32,27 +32,20 @@ def is_guarded(kind: type) -> bool:
 
 def reduce_frame(encoder: Encoding, frame: Any) -> Reduced:
     """Note the arrays inside a frame, series or index as guarded, and reduce it as pandas does."""
-    encoder.guarded |= guarded_in(frame)
-    if getattr(frame, "_mgr", None) is None:
+    manager = getattr(frame, "_mgr", None)
+    held = [frame] if manager is None else [*(block.values for block in manager.blocks), *manager.axes]
+    numpy: Any = sys.modules["numpy"]
+    for part in held:
+        inner = getattr(part, "_data", part)
+        for array in (part, inner, *(getattr(inner, name, None) for name in _HOLDERS)):
+            if isinstance(array, numpy.ndarray):
+                encoder.guarded |= {id(array), id(owner_of(array))}
+    if manager is None:
         return NotImplemented
     made_by, args, state = frame.__reduce_ex__(5)[:3]
     if type(state) is dict and "_metadata" not in vars(frame):
         state.pop("_metadata", None)  # the class's own list, which is no part of the frame
     return made_by, args, state, None, None, fill_frame
-
-
-def guarded_in(frame: Any) -> set[int]:
-    """Return the ids of the arrays inside a frame, series or index, and of those that have their memory."""
-    manager = getattr(frame, "_mgr", None)
-    held = [frame] if manager is None else [*(block.values for block in manager.blocks), *manager.axes]
-    numpy: Any = sys.modules["numpy"]
-    found: set[int] = set()
-    for part in held:
-        inner = getattr(part, "_data", part)
-        for array in (part, inner, *(getattr(inner, name, None) for name in _HOLDERS)):
-            if isinstance(array, numpy.ndarray):
-                found |= {id(array), id(owner_of(array))}
-    return found
 
 
 def is_text_type(kind: type) -> bool:
