@@ -31,7 +31,7 @@ class Notes(NamedTuple):
     kinds: frozenset[type]
 
 
-class Parts(NamedTuple):
+class WitnessedParts(NamedTuple):
     """The objects that a value is made of, by how what they hold is asked for. Atoms and tuples are in what they hold.
 
     What is asked for itself is not in here: an instance's own dict would count as held by somebody else.
@@ -67,7 +67,7 @@ class Witness:
 
     def __init__(
         self,
-        parts: Parts,
+        parts: WitnessedParts,
         seen: tuple[list[int], list[object]],
         kinds: frozenset[type],
         memory: WitnessedMemory | None,

@@ -11,7 +11,7 @@ from .encoding import Encoding
 from .leaves import MIN_LEAVES
 from .reducers import pandas_frames
 from .table import Unit
-from .witness import Notes, Parts, Witness
+from .witness import Notes, Witness, WitnessedParts
 from .witnessed_memory import MemoryFound, all_claimed, is_plain_array, witnessed
 
 Ask: TypeAlias = Callable[[Any], tuple[Any, ...]]
@@ -53,12 +53,12 @@ class Walk:
         self._kinds: set[type] = set()
         self._memory = MemoryFound([], [], {}, set(), [])
         self._function = root if type(root) is FunctionType else None
-        self._parts: Parts | None = None
+        self._parts: WitnessedParts | None = None
         self._content: tuple[list[int], list[object]] | None = None
         try:
-            if self._is_known_all_through():
+            if self._go_through():
                 parts = (self._dicts, self._lists, self._instances, self._others)
-                self._parts = Parts(*map(tuple, parts))
+                self._parts = WitnessedParts(*map(tuple, parts))
                 self._content = self._parts.look()
         except (AttributeError, ValueError):  # another version of pandas; an empty cell of a closure
             self._content = None
@@ -83,7 +83,8 @@ class Walk:
             return list(notes.definitions.values()) == [self._function]
         return self._kinds.issuperset(notes.definitions.values()) and not notes.names and not notes.is_dynamic
 
-    def _is_known_all_through(self) -> bool:
+    def _go_through(self) -> bool:
+        """Take in all that the value is made of; return False where a part is of no kind that is known here."""
         count = 0
         while self._waiting:
             value = self._waiting.pop()
