@@ -29,6 +29,14 @@ def addresses_in(items: tuple[Any, ...]) -> memoryview:
 _POINTER_BYTES = tuple.__itemsize__
 
 
+def first_field_of(value: object) -> memoryview:
+    """Return the memory of a pointer that an object of C code has right behind its head, as long as the object lives.
+
+    Of an array of numpy that is where its data begin (`PyArrayObject`, which extensions are compiled against).
+    """
+    return view_of(id(value) + object.__basicsize__, _POINTER_BYTES)
+
+
 class _Buffer(ctypes.Structure):
     """A `Py_buffer`, of which only the first field is read. The rest is more than any version of Python needs."""
 

@@ -5,7 +5,7 @@ it is measured when this module is imported, in loops of the same form as those 
 """
 
 import sys
-from collections.abc import Mapping, Set as AbstractSet
+from collections.abc import Iterable, Mapping, Set as AbstractSet
 from typing import Any
 
 
@@ -160,3 +160,25 @@ def find_dict_sharers(nodes: list[object], kinds: AbstractSet[type], known: Abst
             if count_of(held) > HELD_BY_INSTANCE:
                 found.add(id(value))
     return found
+
+
+def add_unshared(instances: Iterable[Any], sizes: list[int], found: list[object]) -> bool:
+    """Add what each of these instances has in its own dict; return False where somebody else holds such a dict, too.
+
+    Parameters
+    ----------
+    instances
+        Of classes whose instances are all attributes.
+    sizes, found
+        Lists that the sizes of the dicts, and the types, keys and values, are added to.
+    """
+    count_of = sys.getrefcount
+    for value in instances:
+        held = value.__dict__
+        if count_of(held) > HELD_BY_INSTANCE:
+            return False
+        sizes.append(len(held))
+        found += (type(value), type(held))
+        found += held
+        found += held.values()
+    return True

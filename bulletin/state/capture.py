@@ -136,7 +136,12 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
 
 def _homes(diff: TableDiff, needs: Needs) -> list[str]:
     """List the modules that the cell gets something of, by their full names."""
-    homes = [*diff.modules, *diff.imports, *needs.imports, *(kind.__module__ for kind in diff.encoder.kinds)]
+    homes = [
+        *diff.modules,
+        *diff.imports,
+        *needs.imports,
+        *(kind.__module__ for kind in {*diff.encoder.kinds, *diff.kinds}),
+    ]
     values = diff.names.values()
     homes += [(value if isinstance(value, FunctionType | type) else type(value)).__module__ for value in values]
     return [home for home in homes if isinstance(home, str)]

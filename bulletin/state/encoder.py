@@ -12,27 +12,27 @@ import pickle
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from types import CodeType, FunctionType
 from typing import Any
 
-import cloudpickle
 import xxhash
 
 from bulletin.cpython import pickle_memo
-from bulletin.cpython.class_layout import count_slots, holds_slots_only, is_python_all_through
+from bulletin.cpython.class_layout import count_slots
 from bulletin.cpython.refcounts import find_dict_sharers, take_out_temporaries, take_out_unheld
 
 from . import reducers
 from .handles import Handle
 from .leaves import CONTAINERS, Leaves, find_in
-from .load_transaction import RECEIVER, Reduced, Unpicklable, refuse
+from .load_transaction import RECEIVER, Reduced, Unpicklable
 from .memory import Finder, Region, Widen
 from .node_kinds import KINDS_OF_NODES
 from .object_paths import Stayed, kind_of, path_to
+from .plain_instances import DISPATCH, is_plain
 from .reducers import Reducer
 from .reducers.classes import reduce_class
-from .reducers.containers import USUAL_STATE, reduce_user_container, says_too_little
+from .reducers.containers import reduce_user_container, says_too_little
 from .reducers.functions import reduce_function
 from .reducers.left_out import is_made_anew, shares_parts, with_observers
 from .reducers.unwilling import REFUSALS, reduce_unwilling
@@ -64,7 +64,7 @@ class Encoder(pickle.Pickler):
     def __init__(self, namespace: Mapping[str, object], finder: Finder) -> None:
         self._file = io.BytesIO()
         super().__init__(self._file, protocol=5)
-        self.dispatch_table = {**_DISPATCH, **copyreg.dispatch_table}
+        self.dispatch_table = {**DISPATCH, **copyreg.dispatch_table}
         self.namespace = namespace
         self.finder = finder
         self.inline: frozenset[str] = frozenset()  # ids of definitions to write in full; others are referred to
@@ -78,6 +78,7 @@ class Encoder(pickle.Pickler):
         self._probe: Encoder | None = None
         self._kinds: dict[type, Reducer | None] = dict(reducers.EXACT)
         self._usual: set[type] = set()
+        self._plainly: dict[type, bool] = {}
         self._places: dict[type, Mapping[int, reducers.Place]] = {}  # where modules hold instances of a type
         self._importable: dict[int, tuple[object, str]] = {}  # functions and classes that go by name, and their modules
         shared = (namespace, RECEIVER, vars(builtins))  # `exec(code, own)` puts the built-ins into `own`
@@ -107,6 +108,7 @@ class Encoder(pickle.Pickler):
         self._numbers: dict[int, int] = {}
         self._users: list[list[int]] = []  # of each region, the ids of what looks at it
         self.alive: list[object] = []  # temporaries whose ids are in use
+        self.met: set[type] = set()  # the types of what is not written without asking anybody
         self._has_opaque = False  # objects of C code that were made for the stream may be all that holds others
 
     def encode(
@@ -276,25 +278,39 @@ class Encoder(pickle.Pickler):
         self._travelling |= {id(value)} if can_travel else set()
         return can_travel
 
+    def goes_plainly(self, kind: type) -> bool:
+        """Tell whether instances of a class are their attributes, which pickle writes without asking anybody."""
+        known = self._plainly.get(kind)
+        if known is None:
+            reducer = self._kinds[kind] if kind in self._kinds else self._choose(kind)
+            is_usual = reducer is None and kind in self._usual and kind not in self._places
+            asked: object = getattr(kind, "__getattribute__", None)
+            is_seen = is_usual and asked is object.__getattribute__ and not count_slots(kind)
+            known = self._plainly[kind] = bool(is_seen and kind.__dictoffset__)
+        return known
+
+    def _choose(self, kind: type) -> Reducer | None:
+        """Choose how values of a type are written, and note it for this exchange; None is pickle's own way."""
+        reducer = reducers.of_family(kind)
+        if reducer in reducers.DICT_SHARERS or (reducer is None and is_plain(kind)):
+            self._usual.add(kind)
+        elif reducer is None:
+            reducer = _reduce_generic
+        self._kinds[kind] = reducer
+        if reducer is None or reducer is _reduce_generic or reducer in reducers.OF_INSTANCES:
+            places = reducers.places_of(kind)
+            if places:
+                self._places[kind] = places
+        return reducer
+
     def reducer_override(self, value: Any) -> Reduced:
         """Choose how a value is written. Pickle asks for everything but plain numbers, strings and containers."""
         if id(value) in self._importable:  # asked once in an exchange, and met in every stream
             self.homes.add(self._importable[id(value)][1])
             return NotImplemented
         kind = type(value)
-        try:
-            reducer = self._kinds[kind]
-        except KeyError:
-            reducer = reducers.of_family(kind)
-            if reducer in reducers.DICT_SHARERS or (reducer is None and _is_plain(kind)):
-                self._usual.add(kind)
-            elif reducer is None:
-                reducer = _reduce_generic
-            self._kinds[kind] = reducer
-            if reducer is None or reducer is _reduce_generic or reducer in reducers.OF_INSTANCES:
-                places = reducers.places_of(kind)
-                if places:
-                    self._places[kind] = places
+        reducer = self._kinds[kind] if kind in self._kinds else self._choose(kind)
+        self.met.add(kind)
         if kind in self._places:
             place = self._places[kind].get(id(value))
             if place is not None and reducers.is_in_place(value, place):
@@ -372,21 +388,3 @@ def _reduce_generic(encoder: Encoder, value: Any) -> Reduced:
     if says_too_little(value, found) or shares_parts(value) or is_made_anew(encoder, value):
         return reduce_user_container(encoder, value)
     return with_observers(encoder, value, found)
-
-
-def _is_plain(kind: type) -> bool:
-    """Tell whether pickle's own way with instances of this class cannot fail: none of their code is called."""
-    return (
-        getattr(kind, "__reduce_ex__", None) is object.__reduce_ex__
-        and getattr(kind, "__reduce__", None) is object.__reduce__
-        and getattr(kind, "__getstate__", None) in USUAL_STATE
-        and not hasattr(kind, "__getnewargs_ex__")
-        and not hasattr(kind, "__getnewargs__")
-        and is_python_all_through(kind)
-        and holds_slots_only(kind, count_slots(kind))
-        and kind not in copyreg.dispatch_table
-        and kind not in _DISPATCH
-    )
-
-
-_DISPATCH: dict[type, Callable[[Any], Reduced]] = {**cloudpickle.Pickler.dispatch_table, io.TextIOWrapper: refuse}

@@ -46,6 +46,10 @@ class Encoding(Protocol):
     #: Temporaries whose ids are in use.
     alive: list[object]
 
+    def goes_plainly(self, kind: type) -> bool:
+        """Tell whether instances of a class are their attributes, which pickle writes without asking anybody."""
+        ...
+
     def try_to_send(self, value: object, parts: object) -> bool:
         """Tell whether these parts of a value can travel."""
         ...

@@ -279,7 +279,9 @@ class ExchangeReader:
         """List the lists of ours that hold objects of what is being read: as they were agreed on, and as they came."""
         assert self.exchange is not None
         units = [self.table.units.get(stream.root) for stream in self.exchange.streams]
-        return [*self._made, *(unit.nodes for unit in (*units, *self.looked_at) if unit is not None)]
+        agreed = [unit for unit in (*units, *self.looked_at) if unit is not None]
+        witnesses = [unit.witness for unit in agreed if unit.witness is not None]
+        return [*self._made, *witnesses, *(unit.nodes for unit in agreed)]
 
     def _prepare(self, region: Region, start: int, data: memoryview) -> None:
         if region.device is not None:  # may fail half-way, so it is written now

@@ -169,6 +169,14 @@ class Finder:
             self._exact[region.address, region.size] = region
             insort(self._sorted, (region.address, region.size))
 
+    def is_known(self, region: Region) -> bool:
+        """Tell whether any range inside this region would be found to be in it."""
+        return self._exact.get((region.address, region.size)) is region
+
+    def guard_of(self, array: object) -> Region | None:
+        """Return the region that was found for one array alone; None where nobody asked for it."""
+        return self._guards.get(id(array))
+
     def find_or_add(self, owner: object, address: int, size: int, device: Device | None = None) -> Region:
         """Return the region around a range. Where none is known that still has its memory, add one of just this range.
 

@@ -123,7 +123,9 @@ class _NameRows:
         self._bound = exchange.bound
         self._first: dict[int, str] = {}  # the name that a value, or a region, was counted for
         self._definitions = {id(unit.root): unit for unit in self._diff.definitions.values()}
-        self._weights = {id(unit.root): len(unit.data) + _code_bytes(unit.root) for unit in self._definitions.values()}
+        self._weights = {
+            id(unit.root): unit.stream_bytes + _code_bytes(unit.root) for unit in self._definitions.values()
+        }
         self._shares = self._share_out(
             sum(memoryview(stream.data).nbytes for stream in exchange.streams if stream.kind == "definitions")
         )
@@ -238,7 +240,7 @@ def _fate(*, is_sent: bool) -> Fate:
 
 
 def _size(unit: Unit) -> int:
-    return len(unit.data) + array("i").itemsize * len(unit.nodes) + unit.bytes_beside
+    return unit.stream_bytes + array("i").itemsize * len(unit.nodes) + unit.bytes_beside
 
 
 def _atom_bytes(value: object) -> int:

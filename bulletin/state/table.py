@@ -34,8 +34,17 @@ class Unit:
     oids: list[int] = field(default_factory=list, repr=False)
     #: Atoms of its large arrays, in the order of their numbers in the stream.
     leaves: list[Leaves] = field(default_factory=list, repr=False)
+    #: Knows the value again as it was here, without a stream; None where only encoding can. See `witness`.
+    witness: Any = field(default=None, repr=False)
     #: The stream, while the exchange lasts.
     data: bytes = field(default=b"", repr=False)
+    #: How long the stream was, once it is gone; 0 where it was never written here.
+    size: int = field(default=0, repr=False)
+
+    @property
+    def stream_bytes(self) -> int:
+        """How long its stream is, or was."""
+        return len(self.data) or self.size
 
     @property
     def bytes_beside(self) -> int:
@@ -44,7 +53,7 @@ class Unit:
 
     def is_as(self, other: "Unit") -> bool:
         """Tell whether the content is the same, and all objects and memory in it are the same ones."""
-        return (
+        return self is other or (
             self.digest == other.digest
             and len(self.nodes) == len(other.nodes)
             and all(map(is_, self.nodes, other.nodes))
@@ -141,7 +150,7 @@ class Table:
 
     def _take_in(self, unit: Unit, old: Unit | None) -> list[Unit]:
         """Hold the objects of a unit; return the older unit, in a list, where its objects are to be let go of."""
-        unit.data = b""
+        unit.size, unit.data = unit.stream_bytes, b""
         if not unit.oids:
             number = self.oids.get
             unit.oids = [ABSENT if node is None else number(id(node), ABSENT) for node in unit.nodes]

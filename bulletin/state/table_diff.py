@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
-from . import definition_ids, names
+from . import definition_ids, lookups, names
 from .atoms import ATOMS
 from .encoder import Encoder
 from .handles import Handle
@@ -19,6 +19,8 @@ from .object_paths import Stayed, kind_of
 from .reducers.functions import is_importable
 from .reducers.named import travels_by_name
 from .table import ABSENT, Table, Unit
+from .witness import Notes
+from .witness_walk import Walk
 
 
 def is_plain(value: object) -> bool:
@@ -52,6 +54,7 @@ class TableDiff:
         self.attributes: set[str] = set()
         self.modules: dict[str, None] = {}
         self.homes: set[str] = set()  # modules of functions and classes that go by their names
+        self.kinds: set[type] = set()  # of all that is not written without asking anybody
         self._queue: deque[tuple[str, object]] = deque()
         self._later: deque[tuple[str, object]] = deque()
         #: Ids of what the units hold, but for those that were not asked yet.
@@ -134,43 +137,106 @@ class TableDiff:
             self.see_definition(definition_ids.uid_of(value), value, follow=follow)
 
     def _see(self, name: str, value: object, *, follow: bool) -> None:
+        known = self._agreed(value, self.table.unit_of(value))
+        unit = self._known_again(known)
+        if unit is None:
+            walk, unit = self._encode(name, value)
+            notes = self._notes()
+            if walk is not None and not self.encoder.stayed:
+                unit.witness = walk.witness(unit, notes._replace(names=self._spelled(notes)))
+            unit = _as_known(unit, known)
+        else:
+            notes = self._renewed(unit.witness.notes)
+        self.units[id(value)] = unit
+        self._cache_pending.append(unit)
+        self._after(notes, follow=follow)
+
+    def _encode(self, name: str, value: object) -> tuple[Walk | None, Unit]:
         try:
-            unit = self.encoder.encode(value, name)
+            walk = Walk(self.encoder, value)  # first: what changes meanwhile is then seen the next time
+            return walk, self.encoder.encode(value, name)
         except Widen:
             raise
         except Exception as problem:  # noqa: BLE001  whatever a value's own code raises means that it cannot travel
-            unit = self.encoder.encode_handle(value, _left(name, value, problem))
-        self.units[id(value)] = unit
-        self._cache_pending.append(unit)
-        self._after(follow=follow)
+            return None, self.encoder.encode_handle(value, _left(name, value, problem))
+
+    @staticmethod
+    def _agreed(value: object, known: Unit | None) -> Unit | None:
+        """Return what was agreed of this very object, which may have taken the place of another under its number."""
+        return known if known is not None and known.root is value else None
+
+    def _known_again(self, known: Unit | None) -> Unit | None:
+        """Return the unit that was agreed upon, if its witness says that it is as it was."""
+        is_known = known is not None and known.witness is not None and known.witness.holds(self.encoder)
+        return known if is_known else None
+
+    def _spelled(self, notes: Notes) -> tuple[str, ...]:
+        """Return the names that a value was noted to look up, but for those of its definitions; see `_renewed`."""
+        own = self._names_of(notes.definitions.values())
+        return tuple(name for name in notes.names if name not in own)
+
+    def _names_of(self, definitions: Iterable[object]) -> set[str]:
+        """Return the names of these functions and classes under which the namespace has them."""
+        named = ((getattr(definition, "__name__", None), definition) for definition in definitions)
+        return {name for name, definition in named if isinstance(name, str) and self.namespace.get(name) is definition}
+
+    def _renewed(self, notes: Notes) -> Notes:
+        """Return what is to be noted of a value that is as it was: its definitions may have other names by now."""
+        if not notes.definitions:
+            return notes
+        return notes._replace(names=(*notes.names, *self._names_of(notes.definitions.values())))
 
     def see_definition(self, uid: str, value: Any, *, follow: bool) -> None:
         """Encode a function or class, and whatever it leads to; once is enough."""
         if uid in self.definitions:
             return
-        self.encoder.is_digest = True
-        try:
-            unit = self.encoder.encode(value, uid=uid)
-        finally:
-            self.encoder.is_digest = False
+        known = self._agreed(value, self.table.definitions.get(uid))
+        unit = self._known_again(known)
+        if unit is None:
+            walk = Walk(self.encoder, value) if type(value) is FunctionType else None
+            self.encoder.is_digest = True
+            try:
+                unit = self.encoder.encode(value, uid=uid)
+            finally:
+                self.encoder.is_digest = False
+            notes = self._notes()
+            if walk is not None and not self.encoder.stayed:
+                unit.witness = walk.witness(unit, notes._replace(names=lookups.of_code(value.__code__).names))
+            unit = _as_known(unit, known)
+        else:
+            notes = self._renewed(unit.witness.notes)
         self.definitions[uid] = unit
-        self._after(follow=follow)
+        self._after(notes, follow=follow)
 
-    def _after(self, *, follow: bool) -> None:
-        encoder = self.encoder
-        met, found, is_dynamic = dict(encoder.definitions), list(encoder.names), encoder.is_dynamic
-        self.stayed += encoder.stayed
-        self.files.update(encoder.files)
-        self.imports.update(encoder.imports)
-        self.attributes |= encoder.attributes
-        self.modules.update(encoder.modules)
-        self.homes |= encoder.homes
+    def _notes(self) -> Notes:
+        """Return what the encoder has noted of the value that it has just written."""
+        found = self.encoder
+        self.stayed += found.stayed
+        return Notes(
+            dict(found.definitions),
+            tuple(found.names),
+            found.is_dynamic,
+            tuple(found.files),
+            tuple(found.imports),
+            frozenset(found.attributes),
+            frozenset(found.homes),
+            tuple(found.modules),
+            frozenset(found.met),
+        )
+
+    def _after(self, notes: Notes, *, follow: bool) -> None:
+        self.files.update(dict.fromkeys(notes.files))
+        self.imports.update(dict.fromkeys(notes.imports))
+        self.attributes |= notes.attributes
+        self.modules.update(dict.fromkeys(notes.modules))
+        self.homes |= notes.homes
+        self.kinds |= notes.kinds
         if follow:
-            self.add(found)
-            if is_dynamic and not self.is_open:
+            self.add(notes.names)
+            if notes.is_dynamic and not self.is_open:
                 self.is_open = True
                 self.add(names.users(self.namespace))
-        for uid, definition in met.items() if not self._is_narrow else ():
+        for uid, definition in notes.definitions.items() if not self._is_narrow else ():
             self.see_definition(uid, definition, follow=follow)
 
     # --- what is new
@@ -213,6 +279,14 @@ class TableDiff:
         kept = [unit for oid, unit in table.units.items() if oid not in dropped and id(unit.root) not in self.units]
         kept += [unit for uid, unit in table.definitions.items() if uid not in self.definitions]
         return [*kept, *self.units.values(), *self.definitions.values()]
+
+
+def _as_known(unit: Unit, known: Unit | None) -> Unit:
+    """Return the unit that was agreed upon where this one is as that; it is then known again by what was seen now."""
+    if known is None or not unit.is_as(known):
+        return unit
+    known.witness, known.size = unit.witness, unit.stream_bytes
+    return known
 
 
 def _left(name: str, value: object, problem: Exception) -> Stayed:

@@ -279,6 +279,13 @@ def test_pickle_writes_only_opcodes_that_the_decoder_knows() -> None:
     assert written - known == set(), f"{THIS}: see bulletin/state/decoder.py"
 
 
+def test_an_array_of_numpy_has_where_its_data_begin_behind_its_head() -> None:
+    numpy = pytest.importorskip("numpy")
+    for array in (numpy.arange(5), numpy.arange(9)[3:], numpy.zeros((0, 2)), numpy.ones((2, 2)).T):
+        start = raw_memory.first_field_of(array)
+        assert int.from_bytes(start, sys.byteorder) == array.__array_interface__["data"][0], f"{THIS}: see raw_memory"
+
+
 def test_memory_is_read_and_written_by_its_address() -> None:
     memory = bytearray(b"abcdef")
     view = memoryview(memory)

@@ -1,0 +1,226 @@
+"""Walks through a small value of well-known kinds, and finds what a witness of it is to look at."""
+
+import sys
+from collections.abc import Callable
+from operator import attrgetter
+from types import FunctionType
+from typing import Any, TypeAlias
+
+from .atoms import ATOMS
+from .encoding import Encoding
+from .leaves import MIN_LEAVES
+from .reducers import pandas_frames
+from .table import Unit
+from .witness import Notes, Witness, WitnessedParts
+from .witnessed_memory import MemoryFound, all_claimed, is_plain_array, witnessed
+
+Ask: TypeAlias = Callable[[Any], tuple[Any, ...]]
+
+#: A witness holds on to atoms, which are in no table: no text of more than this.
+_LONGEST_ATOM = 1 << 12
+_ATOMS = frozenset(ATOMS)
+_TUPLES, _LISTS = (tuple, frozenset), (list, set)
+_FUNCTION: Ask = attrgetter(
+    "__code__", "__name__", "__qualname__", "__module__", "__doc__", "__defaults__", "__kwdefaults__",
+    "__annotations__", "__closure__",
+)  # fmt: skip
+_FRAME, _MANAGER = attrgetter("_mgr", "_attrs", "_flags"), attrgetter("blocks", "axes")
+_SERIES = attrgetter("_mgr", "_attrs", "_flags", "_name")
+_BLOCK: Ask = attrgetter("values", "mgr_locs", "ndim")
+_INDEX, _RANGE = attrgetter("_data", "_name"), attrgetter("_range", "_name")
+_TEXT_TYPE, _ARRAY = attrgetter("storage", "na_value"), attrgetter("dtype", "base")
+_KEPT_UNIQUE = attrgetter("_allows_duplicate_labels")
+
+
+def _ask_flags(flags: Any) -> tuple[Any, ...]:
+    return (_KEPT_UNIQUE(flags),)
+
+
+def _ask_cell(cell: Any) -> tuple[Any, ...]:
+    return (cell.cell_contents,)
+
+
+class Walk:
+    """Goes through one value before it is encoded; what changes meanwhile is then seen the next time."""
+
+    def __init__(self, encoder: Encoding, root: Any) -> None:
+        self._encoder, self._waiting = encoder, [root]
+        self._seen: set[int] = set()
+        self._dicts: list[dict[Any, Any]] = []
+        self._lists: list[Any] = []
+        self._instances: list[Any] = []
+        self._others: list[tuple[Ask, Any]] = []
+        self._kinds: set[type] = set()
+        self._memory = MemoryFound([], [], {}, set(), [])
+        self._function = root if type(root) is FunctionType else None
+        self._parts: WitnessedParts | None = None
+        self._content: tuple[list[int], list[object]] | None = None
+        try:
+            if self._go_through():
+                parts = (self._dicts, self._lists, self._instances, self._others)
+                self._parts = WitnessedParts(*map(tuple, parts))
+                self._content = self._parts.look()
+        except (AttributeError, ValueError):  # another version of pandas; an empty cell of a closure
+            self._content = None
+
+    def witness(self, unit: Unit, notes: Notes) -> Witness | None:
+        """Make the witness of the unit that has been encoded since; None where it cannot be known again."""
+        if self._parts is None or self._content is None or unit.leaves or not self._is_noted(notes):
+            return None
+        memory = None
+        if self._memory.arrays or self._memory.buffers or self._memory.blocks or unit.regions:
+            memory = witnessed(self._encoder, self._memory, unit.regions)
+            if memory is None or not all_claimed(self._encoder, self._memory.blocks.items()):
+                return None
+        return Witness(self._parts, self._content, frozenset(self._kinds), memory, notes)
+
+    def _is_noted(self, notes: Notes) -> bool:
+        """Tell whether what was noted depends on nothing but the value: definitions are the classes of its instances.
+
+        A function is its own, and what names it looks up is in its code, which does not change.
+        """
+        if self._function is not None:
+            return list(notes.definitions.values()) == [self._function]
+        return self._kinds.issuperset(notes.definitions.values()) and not notes.names and not notes.is_dynamic
+
+    def _go_through(self) -> bool:
+        """Take in all that the value is made of; return False where a part is of no kind that is known here."""
+        count = 0
+        while self._waiting:
+            value = self._waiting.pop()
+            kind = type(value)
+            if kind in _ATOMS:
+                if (kind is str or kind is bytes) and len(value) > _LONGEST_ATOM:
+                    return False
+                continue
+            if id(value) in self._seen:
+                continue
+            self._seen.add(id(value))
+            if kind in _TUPLES:
+                self._waiting += value
+                count += len(value)
+            elif kind is dict:
+                if value is self._encoder.namespace:
+                    return False
+                self._add_dict(value)
+                count += 2 * len(value)
+            elif kind in _LISTS:
+                self._lists.append(value)
+                self._waiting += value
+                count += len(value)
+            elif kind is FunctionType:
+                if not self._add_function(value):
+                    return False
+            elif not self._add_instance(kind, value):
+                return False
+            if count + len(self._others) > MIN_LEAVES or len(self._waiting) > MIN_LEAVES:
+                return False
+        return True
+
+    def _add_dict(self, value: dict[Any, Any]) -> None:
+        self._dicts.append(value)
+        self._waiting += value
+        self._waiting += value.values()
+
+    def _add(self, ask: Ask, value: Any) -> None:
+        """Look at what this gives of a value, and at all of that in its turn."""
+        self._others.append((ask, value))
+        self._waiting += ask(value)
+
+    def _add_function(self, function: FunctionType) -> bool:
+        if function is not self._function or function.__globals__ is not self._encoder.namespace:
+            return False
+        _, *slots, cells = _FUNCTION(function)
+        self._others.append((_FUNCTION, function))
+        self._waiting += slots
+        self._add_dict(function.__dict__)
+        for cell in cells or ():
+            self._add(_ask_cell, cell)
+        return True
+
+    def _add_instance(self, kind: type, value: Any) -> bool:
+        """Add an instance of a class of Python's, or what of numpy and pandas is known here."""
+        if self._encoder.goes_plainly(kind):
+            self._kinds.add(kind)
+            self._instances.append(value)
+            own = value.__dict__
+            self._waiting += own
+            self._waiting += own.values()
+            return True
+        if kind.__module__ == "numpy":
+            return self._add_array(value)
+        return isinstance(kind.__module__, str) and kind.__module__.startswith("pandas") and self._add_of_pandas(value)
+
+    def _add_array(self, value: Any) -> bool:
+        if type(value) is not sys.modules["numpy"].ndarray or not is_plain_array(value):
+            return False
+        self._memory.arrays.append(value)
+        self._others.append((_ARRAY, value))
+        return True
+
+    def _add_of_pandas(self, value: Any) -> bool:
+        pandas: Any = sys.modules.get("pandas")
+        kind = type(value)
+        if pandas is None or not pandas_frames.is_family(pandas.DataFrame):
+            return False  # before pandas 3 frames do see each other's writes
+        if kind is pandas.DataFrame or kind is pandas.Series:
+            return self._add_frame(value, _SERIES if kind is pandas.Series else _FRAME)
+        if kind is pandas.Index or kind is pandas.RangeIndex:
+            return self._add_index(value, _RANGE if kind is pandas.RangeIndex else _INDEX)
+        if kind is pandas.arrays.ArrowStringArray:
+            return self._add_texts(value)
+        if kind is pandas.StringDtype:
+            self._others.append((_TEXT_TYPE, value))
+            return True
+        return False
+
+    def _add_frame(self, frame: Any, ask: Ask) -> bool:
+        kind, stock = type(frame), [] if ask is _FRAME else ["_name"]
+        if list(kind._metadata) != stock or "_metadata" in vars(frame):
+            return False
+        manager, attrs, flags, *named = ask(frame)
+        self._others += [(ask, frame), (_MANAGER, manager), (_ask_flags, flags)]
+        self._waiting += [attrs, *named, manager.axes]
+        for block in manager.blocks:
+            if not pandas_frames.is_block(type(block)):
+                return False
+            self._others.append((_BLOCK, block))
+            if ask is _FRAME:  # the manager of a series writes its values without their block
+                self._memory.blocks[id(block.values)] = id(block)
+            self._memory.framed.add(id(block.values))
+            self._waiting.append(block.values)
+        return True
+
+    def _add_index(self, index: Any, ask: Ask) -> bool:
+        inner, name = ask(index)
+        self._others.append((ask, index))
+        self._waiting.append(name)
+        if ask is _RANGE:
+            self._memory.ranges.append(index)
+        else:
+            self._memory.framed.add(id(inner))
+            self._waiting.append(inner)
+        return True
+
+    def _add_texts(self, texts: Any) -> bool:
+        """Add pandas' array of texts of pyarrow, whose memory never moves. Its cache does not travel."""
+        own = dict(vars(texts))
+        found = own.pop("_pa_array", None)
+        own.pop("_cache", None)
+        if type(found).__name__ != "ChunkedArray" or not own.keys() <= {"_dtype"}:
+            return False
+        if found.get_total_buffer_size() > _LONGEST_ATOM << 4:
+            return False
+        self._others.append((_ask_texts, texts))
+        self._waiting += own.values()
+        for chunk in found.chunks:
+            if chunk.type.num_fields:
+                return False
+            buffers = [buffer for buffer in chunk.buffers() if buffer is not None and buffer.size]
+            self._memory.buffers.extend((buffer.address, buffer.size) for buffer in buffers)
+        return True
+
+
+def _ask_texts(texts: Any) -> tuple[Any, ...]:
+    own = vars(texts)
+    return (len(own), own["_pa_array"], own["_dtype"])

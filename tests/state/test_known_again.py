@@ -1,0 +1,217 @@
+# ruff: noqa: E501  cells are one line each
+"""Small values that are known again without being pickled: whatever changes in one is seen on the other side."""
+
+import pytest
+
+from bulletin import state
+
+from .notebook import Notebook
+
+pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+
+SETUP = """
+import numpy as np, pandas as pd
+class Point:
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+class Other:
+    pass
+def make(k, extra=[1]):
+    def add(value, by=[2]):
+        return value + k, by, extra
+    return add
+def looks():
+    return late
+"""
+
+#: What x is, an expression that tells all of it, and what is done to it.
+FRAME = "pd.DataFrame({'a': np.arange(4), 'b': list('vwxy'), 'c': np.arange(4.)}, index=list('klmn'))"
+SHOWN = "(x.to_dict(), list(x.columns), x.dtypes.astype(str).tolist(), x.index.tolist(), x.index.name, x.columns.name, x.attrs, x.flags.allows_duplicate_labels)"
+FRAME_CHANGES = [
+    "x.iloc[0, 0] = 7",
+    "x.loc['k', 'b'] = 'changed'",
+    "x.loc['k', 'c'] = np.nan",
+    "raw = x['a'].values; raw.flags.writeable = True; raw[1] = 9",
+    "raw = x['a'].array._ndarray; raw.flags.writeable = True; raw[1] = 9",
+    "raw = x._mgr.blocks[0].values; raw[0, 2] = 11",
+    "x.columns._data._pa_array = type(x)({'n': ['p', 'q', 'r']})['n'].array._pa_array; x.columns._cache.clear()",
+    "x['d'] = 1",
+    "x['a'] = x['a'].astype('float32')",
+    "x['a'] = x['a'].astype('uint64')",
+    "x.insert(0, 'z', 5)",
+    "del x['b']",
+    "x.pop('a')",
+    "x.attrs['k'] = [1]",
+    "x.attrs = {'other': 2}",
+    "x.flags.allows_duplicate_labels = False",
+    "x.index.name = 'i'",
+    "x.columns.name = 'c'",
+    "x.index = [4, 3, 2, 1]",
+    "x.index = pd.RangeIndex(2, 10, 2)",
+    "x.columns = ['p', 'q', 'r']",
+    "x.rename(columns={'a': 'aa'}, inplace=True)",
+    "x.sort_values('a', ascending=False, inplace=True)",
+    "x.drop(index='k', inplace=True)",
+    "x.reset_index(inplace=True)",
+    "x.set_index('b', inplace=True)",
+    "x.fillna(0, inplace=True); x.replace(2, 22, inplace=True)",
+    "x.update(pd.DataFrame({'c': [8.]}, index=['l']))",
+    "x['b'] = x['b'].astype('category')",
+    "x.__dict__['_mgr'] = x.iloc[::-1].copy()._mgr",
+]
+SERIES_CHANGES = [
+    "x.iloc[0] = 7",
+    "x.name = 'other'",
+    "x.index.name = 'i'",
+    "x.attrs['k'] = 1",
+    "x.loc['new'] = 5.0",
+    "x.rename(3, inplace=True)",
+]
+ARRAY_CHANGES = [
+    "x[2] = 7",
+    "x[::2][1] = 8",
+    "view = x.view('u1'); view[0] = 3",
+    "x.shape = (2, 3)",
+    "x.dtype = 'i8'",
+    "x.flags.writeable = False",
+    "x.byteswap(inplace=True)",
+    "x.resize(9, refcheck=False); x[8] = 1",
+    "x.resize(9000, refcheck=False); x.resize(6, refcheck=False); x[0] = 4",
+]
+CHANGES = [
+    *((FRAME, SHOWN, change) for change in FRAME_CHANGES),
+    *((f"{FRAME}['c']", "(x.to_dict(), x.name, x.index.name, x.attrs)", change) for change in SERIES_CHANGES),
+    *(("np.arange(6.)", "(x.tolist(), x.shape, str(x.dtype), x.flags.writeable)", change) for change in ARRAY_CHANGES),
+    ("{'id': 1, 'tags': ['a', 'b'], 'in': {'s': {1, 2}}}", "repr(x)", "x['id'] = True"),
+    ("{'id': 1, 'tags': ['a', 'b'], 'in': {'s': {1, 2}}}", "repr(x)", "x['id'] = 1.0"),
+    ("{'id': 0.0}", "repr(x)", "x['id'] = -0.0"),
+    ("{'id': 1, 'tags': ['a', 'b']}", "repr(x)", "x['tags'].reverse()"),
+    ("{'id': 1, 'in': {'s': {1, 2}}}", "repr(x)", "x['in']['s'].add(3)"),
+    ("{'id': 1, 'tags': 2}", "repr(x)", "x['id'] = x.pop('id')"),
+    ("{'id': [1], 'tags': [2, 3]}", "repr(x)", "x['id'].append(x['tags'].pop(0))"),
+    ("{'id': [1], 'tags': [1]}", "x['id'] is x['tags']", "x['id'] = x['tags']"),
+    ("[[1], ([2],)]", "repr(x)", "x[1][0].append(3)"),
+    ("[{}, {}]", "repr(x)", "x[0]['self'] = x"),
+    ("Point(1, [2])", "repr((type(x), vars(x)))", "x.y.append(3)"),
+    ("Point(1, [2])", "repr(vars(x))", "x.z = 3"),
+    ("Point(1, [2])", "repr(vars(x))", "del x.x"),
+    ("Point(1, [2])", "repr(vars(x))", "x.__dict__ = {'x': 5}"),
+    ("Point(1, [2])", "type(x).__name__", "x.__class__ = Other"),
+    ("Point(Point(1, 2), np.arange(3))", "repr((vars(x.x), x.y))", "x.x.x = 4; x.y[0] = 5"),
+    ("make(1)", "x(1)", "x.__defaults__[0].append(5)"),
+    ("make(1)", "x(1)", "x.__defaults__ = ([8],)"),
+    ("make(1)", "x(1)", "x.__closure__[1].cell_contents = 40"),
+    ("make(1)", "x(1)", "x.__closure__[0].cell_contents.append(41)"),
+    ("make(1)", "repr(vars(x))", "x.note = [1]"),
+    ("make(1)", "x.__name__, x.__doc__, x.__annotations__", "x.__name__ = 'n'; x.__doc__ = 'd'; x.__annotations__['v'] = 'int'"),
+    ("make(1)", "x(1)", "x.__code__ = (lambda k, extra: lambda value, by=[2]: (k, extra, by))(1, 2).__code__"),
+]  # fmt: skip
+
+
+def known(notebook: Notebook, name: str) -> bool:
+    """Tell whether the executor's state of a name was found to be current without a stream."""
+    source = f"{name}"
+    captured = state.capture(notebook.ns, state.needs(source, notebook.ns), table=notebook.table)
+    unit = captured.diff.units.get(id(notebook[name]))
+    unit = unit or next(unit for unit in captured.diff.definitions.values() if unit.root is notebook[name])
+    return unit.witness is not None and bool(unit.witness.holds(captured.diff.encoder))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("value", "shown", "change"), CHANGES)
+def test_what_changes_here_is_seen_there(value: str, shown: str, change: str, notebook: Notebook) -> None:
+    notebook.local(f"{SETUP}x = {value}; kept = x")
+    for _ in range(3):
+        notebook.gpu("x, kept, Other")
+    assert known(notebook, "x"), "or nothing is tried"
+    notebook.local(change)
+    here = notebook.local(shown)
+    assert repr(notebook.gpu(shown).extra["result"]) == repr(here)
+    assert notebook.gpu("x is kept").extra["result"]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("value", "shown", "change"), CHANGES)
+def test_what_changes_there_is_seen_here(value: str, shown: str, change: str, notebook: Notebook) -> None:
+    notebook.local(f"{SETUP}x = {value}; kept = x")
+    for _ in range(3):
+        notebook.gpu("x, kept, Other")
+    notebook.gpu(f"{change}; raw = view = None")
+    there = notebook.gpu(shown).extra["result"]
+    assert repr(notebook.local(shown)) == repr(there)
+    assert notebook["x"] is notebook["kept"]
+
+
+def test_what_nobody_changes_is_known_again_on_either_side_after_any_other_change(notebook: Notebook) -> None:
+    names = {
+        "f": FRAME,
+        "d": "{'k': [1]}",
+        "p": "Point(1, {2})",
+        "g": "make(3)",
+        "a": "np.arange(5)",
+        "s": f"{FRAME}['b']",
+    }
+    notebook.local(SETUP + "; ".join(f"{name} = {value}" for name, value in names.items()) + "; n = [0]")
+    for number in range(3):
+        notebook.local("n[0] += 1")
+        assert notebook.gpu(f"n.append({number}); {', '.join(names)}, n[0]").extra["result"][-1] == number + 1
+    assert all(known(notebook, name) for name in names)
+    notebook.gpu("d['k'].append(p); p.x = a; a[0] = 9")
+    assert notebook["d"]["k"][1] is notebook["p"]
+    assert notebook["p"].x is notebook["a"]
+    assert notebook["a"][0] == 9
+    notebook.gpu(f"{', '.join(names)}")
+    assert all(known(notebook, name) for name in names)
+
+
+def test_a_dict_that_is_lent_from_now_on_stays_its_instances(notebook: Notebook) -> None:
+    notebook.local(f"{SETUP}x = Point(1, 2)")
+    for _ in range(3):
+        notebook.gpu("x")
+    notebook.local("d = vars(x)")
+    notebook.gpu("d['x'] = 5")
+    assert notebook["x"].x == 5
+    assert notebook["d"] is vars(notebook["x"])
+
+
+def test_a_name_that_a_function_looks_up_goes_with_it_once_it_is_there(notebook: Notebook) -> None:
+    notebook.local(f"{SETUP}x = [looks]")
+    for _ in range(3):
+        notebook.gpu("looks")
+    notebook.local("late = [1]")
+    assert notebook.gpu("looks()").extra["result"] == [1]
+    notebook.local("late.append(2)")
+    assert notebook.gpu("looks()").extra["result"] == [1, 2]
+
+
+def test_a_class_that_gets_a_method_of_pickles_is_asked_from_then_on(notebook: Notebook) -> None:
+    notebook.local(f"{SETUP}x = Point(1, 2)")
+    for _ in range(3):
+        notebook.gpu("x")
+    notebook.local("Point.__getstate__ = lambda self: {'x': 'said'}")
+    notebook.local("x.y = 3")
+    assert notebook.gpu("x.x").extra["result"] == "said"
+
+
+def test_frames_that_copy_on_write_lets_share_stay_apart(notebook: Notebook) -> None:
+    notebook.local(f"{SETUP}x = {FRAME}")
+    for _ in range(3):
+        notebook.gpu("x")
+    notebook.local("y = x.copy(deep=False); z = x[['a']]; column = x['a']; raw = column.values")
+    assert notebook.gpu("y.iloc[0, 0] = 50; z.iloc[1, 0] = 60; x['a'].tolist()").extra["result"] == [0, 1, 2, 3]
+    assert notebook["x"]["a"].tolist() == notebook["raw"].tolist() == [0, 1, 2, 3]
+    assert notebook["y"]["a"].tolist() == [50, 1, 2, 3]
+    notebook.local("x.iloc[2, 0] = 70")
+    assert notebook.gpu("x['a'].tolist(), y['a'].tolist(), z['a'].tolist(), column.tolist()").extra["result"] == (
+        [0, 1, 70, 3], [50, 1, 2, 3], [0, 60, 2, 3], [0, 1, 2, 3]
+    )  # fmt: skip
+
+
+def test_a_value_that_grows_is_pickled_again(notebook: Notebook) -> None:
+    notebook.local(f"{SETUP}x = [Point(n, n) for n in range(5)]")
+    for _ in range(3):
+        notebook.gpu("x")
+    notebook.local("x += [Point(n, 'text') for n in range(5000)]")
+    assert notebook.gpu("len(x), x[4000].x").extra["result"] == (5005, 3995)
+    assert not known(notebook, "x")
