@@ -21,6 +21,8 @@ FIXED = frozenset(
 )
 #: What `with gpu:` and `@gpu` send instead of a cell's own text: a call of one name, whose value gets another.
 CALL, OUTCOME = "__bulletin_call__", "__bulletin_outcome__"
+#: What the value of a cell's last line is called in exchanges, and what IPython calls the last one.
+RESULT, RESULT_NAME = "result", "_"
 #: What the view of a widget said, for its counterpart on the pool.
 HEARD = "__bulletin_heard__"
 #: What the notebook has put into a library, whose name follows; in exchanges alone, and in no namespace.

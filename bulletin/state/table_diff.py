@@ -134,15 +134,19 @@ class TableDiff:
             self.see_definition(definition_ids.uid_of(value), value, follow=follow)
 
     def _see(self, name: str, value: object, *, follow: bool) -> None:
-        try:
-            unit = self.encoder.encode(value, name)
-        except Widen:
-            raise
-        except Exception as problem:  # noqa: BLE001  whatever a value's own code raises means that it cannot travel
-            unit = self.encoder.encode_handle(value, _left(name, value, problem))
+        unit = self.encode(name, value)
         self.units[id(value)] = unit
         self._cache_pending.append(unit)
         self._after(follow=follow)
+
+    def encode(self, name: str, value: object) -> Unit:
+        """Encode a value, or where no stream can hold it, a handle in its place; nothing is noted of it here."""
+        try:
+            return self.encoder.encode(value, name)
+        except Widen:
+            raise
+        except Exception as problem:  # noqa: BLE001  whatever a value's own code raises means that it cannot travel
+            return self.encoder.encode_handle(value, _left(name, value, problem))
 
     def see_definition(self, uid: str, value: Any, *, follow: bool) -> None:
         """Encode a function or class, and whatever it leads to; once is enough."""
