@@ -34,7 +34,7 @@ from .reducers import Reducer
 from .reducers.classes import reduce_class
 from .reducers.containers import USUAL_STATE, reduce_user_container, says_too_little
 from .reducers.functions import reduce_function
-from .reducers.left_out import is_made_anew, shares_parts, with_observers
+from .reducers.left_out import holds_itself, is_made_anew, sets_own_state, shares_parts, with_observers
 from .reducers.unwilling import REFUSALS, reduce_unwilling
 from .silence import silence
 from .table import Unit
@@ -288,7 +288,7 @@ class Encoder(pickle.Pickler):
             reducer = reducers.of_family(kind)
             if reducer in reducers.DICT_SHARERS or (reducer is None and _is_plain(kind)):
                 self._usual.add(kind)
-            elif reducer is None:
+            if reducer is None and (kind not in self._usual or sets_own_state(kind)):
                 reducer = _reduce_generic
             self._kinds[kind] = reducer
             if reducer is None or reducer is _reduce_generic or reducer in reducers.OF_INSTANCES:
@@ -363,6 +363,8 @@ def _reduce_generic(encoder: Encoder, value: Any) -> Reduced:
         return by_type(value)
     if issubclass(kind, type) or kind is FunctionType:
         return NotImplemented
+    if id(value) in encoder.dict_sharers:
+        return reducers.reduce_dict_sharer(value)
     try:
         found = value.__reduce_ex__(5)
         if isinstance(found, str):
@@ -370,6 +372,8 @@ def _reduce_generic(encoder: Encoder, value: Any) -> Reduced:
     except REFUSALS as refusal:
         return reduce_unwilling(encoder, value, refusal)
     if says_too_little(value, found) or shares_parts(value) or is_made_anew(encoder, value):
+        return reduce_user_container(encoder, value)
+    if holds_itself(encoder, value, found):
         return reduce_user_container(encoder, value)
     return with_observers(encoder, value, found)
 
