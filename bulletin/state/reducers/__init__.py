@@ -17,6 +17,7 @@ from . import (
     array_records,
     arrays,
     arrow,
+    awkward_arrays,
     classes,
     constants,
     containers,
@@ -26,6 +27,7 @@ from . import (
     figures,
     files,
     functions,
+    histograms,
     images,
     jitted,
     left_out,
@@ -111,7 +113,11 @@ def of_family(kind: type) -> Reducer | None:
     if dtypes.is_dtype(kind):
         return dtypes.reduce_dtype
     if numpy is not None and kind is numpy.ndarray:
-        return arrays.reduce_array
+        return _reduce_array
+    if awkward_arrays.is_array(kind):
+        return awkward_arrays.reduce_array
+    if histograms.is_storage(kind):
+        return histograms.reduce_storage
     if numpy is not None and kind is numpy.memmap:
         return arrays.reduce_memmap
     if numpy is not None and array_kinds.is_kind(kind):
@@ -185,3 +191,7 @@ def of_family(kind: type) -> Reducer | None:
     rooms = (named, standard, locks, weakrefs, containers)
     found = next((found for room in rooms if (found := room.of_family(kind)) is not None), None)
     return left_out.reduce_bare if found is containers.reduce_bare and left_out.says_state(kind) else found
+
+
+def _reduce_array(encoder: Any, array: Any) -> Reduced:
+    return histograms.reduce_view(array) or arrays.reduce_array(encoder, array)
