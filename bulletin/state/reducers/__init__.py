@@ -36,6 +36,7 @@ from . import (
     named,
     pandas_frames,
     proxies,
+    signals,
     soups,
     standard,
     structs,
@@ -152,6 +153,8 @@ def of_family(kind: type) -> Reducer | None:
         return images.reduce_draw
     if proxies.is_proxy(kind):
         return proxies.reduce_proxy
+    if signals.is_signal(kind):
+        return signals.reduce_signal
     if soups.is_node(kind):
         return soups.reduce_node
     if structs.is_struct(kind):
