@@ -30,11 +30,10 @@ from .load_transaction import RECEIVER, Reduced, Unpicklable, refuse
 from .memory import Finder, Region, Widen
 from .node_kinds import KINDS_OF_NODES
 from .object_paths import Stayed, kind_of, path_to
-from .reducers import Reducer
+from .reducers import Reducer, left_out
 from .reducers.classes import reduce_class
 from .reducers.containers import USUAL_STATE, reduce_user_container, says_too_little
 from .reducers.functions import reduce_function
-from .reducers.left_out import holds_itself, is_made_anew, sets_own_state, shares_parts, with_observers
 from .reducers.unwilling import REFUSALS, reduce_unwilling
 from .silence import silence
 from .table import Unit
@@ -288,8 +287,10 @@ class Encoder(pickle.Pickler):
             reducer = reducers.of_family(kind)
             if reducer in reducers.DICT_SHARERS or (reducer is None and _is_plain(kind)):
                 self._usual.add(kind)
-            if reducer is None and (kind not in self._usual or sets_own_state(kind)):
+            if reducer is None and kind not in self._usual:
                 reducer = _reduce_generic
+            elif reducer is None and left_out.sets_own_state(kind):
+                reducer = left_out.reduce_setting
             self._kinds[kind] = reducer
             if reducer is None or reducer is _reduce_generic or reducer in reducers.OF_INSTANCES:
                 places = reducers.places_of(kind)
@@ -363,19 +364,17 @@ def _reduce_generic(encoder: Encoder, value: Any) -> Reduced:
         return by_type(value)
     if issubclass(kind, type) or kind is FunctionType:
         return NotImplemented
-    if id(value) in encoder.dict_sharers:
-        return reducers.reduce_dict_sharer(value)
     try:
         found = value.__reduce_ex__(5)
         if isinstance(found, str):
             return reducers.by_name(value, found)
     except REFUSALS as refusal:
         return reduce_unwilling(encoder, value, refusal)
-    if says_too_little(value, found) or shares_parts(value) or is_made_anew(encoder, value):
+    if says_too_little(value, found) or left_out.shares_parts(value) or left_out.is_made_anew(encoder, value):
         return reduce_user_container(encoder, value)
-    if holds_itself(encoder, value, found):
+    if left_out.holds_itself(encoder, value, found):
         return reduce_user_container(encoder, value)
-    return with_observers(encoder, value, found)
+    return left_out.with_observers(encoder, value, found)
 
 
 def _is_plain(kind: type) -> bool:

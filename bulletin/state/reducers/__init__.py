@@ -79,6 +79,7 @@ OF_INSTANCES = frozenset(
         containers.reduce_user_container,
         containers.reduce_user_value,
         left_out.reduce_bare,
+        left_out.reduce_setting,
     }
 )
 #: Reducers that let an instance keep the very dict that somebody else holds too.

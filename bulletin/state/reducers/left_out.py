@@ -106,6 +106,14 @@ def _with_own_state(value: Any, reduced: Any) -> Reduced:
     return (*reduced[:2], (RECEIVER, state), *(*reduced[3:], None, None)[:2], set_state)
 
 
+def reduce_setting(encoder: Encoding, value: Any) -> Reduced:
+    """Reduce an instance as pickle does, whose class has nothing of its own but a `__setstate__`."""
+    if id(value) in encoder.dict_sharers:
+        return containers.reduce_dict_sharer(value)
+    reduced = value.__reduce_ex__(5)
+    return reduced if len(reduced) < 3 or reduced[2] is None else _with_own_state(value, reduced)
+
+
 def sets_own_state(kind: type) -> bool:
     """Tell whether a class has a `__setstate__` in Python."""
     return isinstance(getattr(kind, "__setstate__", None), FunctionType)
