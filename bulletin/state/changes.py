@@ -8,7 +8,7 @@ from . import ambient, modules, names, registrations
 from .exchange import Buffer
 from .exchange_writer import ExchangeWriter
 from .memory import Region, attempt
-from .object_paths import Stayed, kind_of
+from .object_paths import Stayed
 from .table import Table, Unit
 from .table_diff import TableDiff, is_plain
 
@@ -57,7 +57,8 @@ def changes(namespace: dict[str, Any], baseline: Baseline, *, extra: Mapping[str
     namespace, baseline
         The executor's, and what `restore` gave for this cell.
     extra
-        Values to return beside the names, such as the result or the exception. One that cannot travel is left out.
+        Values to return beside the names: the result, of which handles go where something cannot travel, and the
+        exception, which is then left out.
 
     Returns
     -------
@@ -90,8 +91,6 @@ def _attempt(
     exchange = writer.pack(bound, modules=told, extra=extra, orphans=_orphans(diff, baseline))
     stayed = [stayed for stayed, value in diff.stayed if table.oid_of(value) < 0]
     stayed += registrations.take_stayed()
-    if "result" in writer.refused:
-        stayed.append(Stayed("_", kind_of(extra["result"]), "_", ""))
     exchange.tail = {
         "deleted": deleted,
         "stayed": stayed,
@@ -150,8 +149,6 @@ def _whole(
     writer = ExchangeWriter(diff)
     exchange = writer.pack(bound, extra=extra)
     stayed = [stayed for stayed, _ in diff.stayed]
-    if "result" in writer.refused:
-        stayed.append(Stayed("_", kind_of(extra["result"]), "_", ""))
     exchange.tail = {"deleted": [], "stayed": stayed, "ambient": {}, "sources": ambient.sources(diff.files)}
     return Changed(exchange.pack(), bound, stayed, bound)
 

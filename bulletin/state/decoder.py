@@ -17,7 +17,7 @@ from typing import Any
 from bulletin.cpython.pickle_memo import EXTENSIONS, new_object
 from bulletin.cpython.refcounts import is_held_elsewhere
 
-from . import opcodes
+from . import half_read, opcodes
 from .atoms import REPEATED_ATOMS, usual_nan
 from .filling import Filling, add_items, build, set_items
 from .inplace import (
@@ -79,7 +79,10 @@ class Decoder:
 
     def read(self) -> tuple[Any, list[object]]:
         """Load the stream; return its value, and its objects by their place in the memo."""
-        return self._run(), self._memo
+        self._transaction.half_read.clear()
+        value = self._run()
+        half_read.finish(self._transaction)
+        return value, self._memo
 
     def _existing_at(self, at: int) -> Any:
         """Return the old object for the one being made, if the next opcode puts that into the memo; else None."""

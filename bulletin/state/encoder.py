@@ -30,11 +30,10 @@ from .memory import Finder, Region, Widen
 from .node_kinds import KINDS_OF_NODES
 from .object_paths import Stayed, kind_of, path_to
 from .plain_instances import DISPATCH, is_plain
-from .reducers import Reducer
+from .reducers import Reducer, left_out
 from .reducers.classes import reduce_class
 from .reducers.containers import reduce_user_container, says_too_little
 from .reducers.functions import reduce_function
-from .reducers.left_out import is_made_anew, shares_parts, with_observers
 from .reducers.unwilling import REFUSALS, reduce_unwilling
 from .silence import silence
 from .table import Unit
@@ -294,8 +293,10 @@ class Encoder(pickle.Pickler):
         reducer = reducers.of_family(kind)
         if reducer in reducers.DICT_SHARERS or (reducer is None and is_plain(kind)):
             self._usual.add(kind)
-        elif reducer is None:
+        if reducer is None and kind not in self._usual:
             reducer = _reduce_generic
+        elif reducer is None and left_out.sets_own_state(kind):
+            reducer = left_out.reduce_setting
         self._kinds[kind] = reducer
         if reducer is None or reducer is _reduce_generic or reducer in reducers.OF_INSTANCES:
             places = reducers.places_of(kind)
@@ -385,6 +386,8 @@ def _reduce_generic(encoder: Encoder, value: Any) -> Reduced:
             return reducers.by_name(value, found)
     except REFUSALS as refusal:
         return reduce_unwilling(encoder, value, refusal)
-    if says_too_little(value, found) or shares_parts(value) or is_made_anew(encoder, value):
+    if says_too_little(value, found) or left_out.shares_parts(value) or left_out.is_made_anew(encoder, value):
         return reduce_user_container(encoder, value)
-    return with_observers(encoder, value, found)
+    if left_out.holds_itself(encoder, value, found):
+        return reduce_user_container(encoder, value)
+    return left_out.with_observers(encoder, value, found)

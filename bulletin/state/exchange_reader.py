@@ -14,12 +14,13 @@ from . import modules, names, registrations
 from .atoms import has_nan
 from .decoder import Decoder
 from .exchange import Damaged, Exchange, PickleStream, RegionContent
-from .handles import Handle
+from .handles import NOT_KEPT, Handle
 from .inplace import fill_dict, fill_list
 from .leaves import Leaves, load
 from .load_transaction import LoadTransaction, NotHere, Unpicklable
 from .meanwhile import Aside
 from .memory import Region, attempt
+from .names import RESULT, RESULT_NAME
 from .object_paths import Stayed, kind_of
 from .silence import silence
 from .stream_reader import Reader, unit_as_read
@@ -96,7 +97,8 @@ class ExchangeReader:
             self._take(stream, self._load_or_leave(stream), bound)
         for bound, oid in parts:
             self._bind_all(bound, self.table.objects[oid] if oid in self.table.objects else self._leave(oid, bound[0]))
-        self.extra.update((key, self.table.objects[oid]) for key, oid in exchange.known.items())
+        for key, oid in exchange.known.items():
+            self.extra[key] = self.table.objects[oid] if oid in self.table.objects else self._leave(oid, RESULT_NAME)
         self.gone = [name for name in exchange.tail.get("deleted", ()) if not self.is_aside(name)]
         if self.aside is not None:
             self.aside.collect(self.table.objects)
@@ -129,10 +131,10 @@ class ExchangeReader:
             modules.follow(told)
 
     def _load_or_leave(self, stream: PickleStream) -> Any:
-        """Load a stream. A new value that fails is left where it is: it costs no other value, and nor does an error."""
+        """Load a stream. What fails costs no other value: a new one is left where it is, an error or result is lost."""
         is_new = type(self.table.objects.get(stream.root)) in (NoneType, Handle)
         is_unit = stream.kind == "unit" and is_new and (self._may_leave or names.is_registered(self.at))
-        if not is_unit and stream.kind != "error":
+        if not is_unit and stream.kind not in ("error", "extra"):
             return self._load(stream)
         mark = self.transaction.mark()
         self.table.left.pop(stream.root, None)
@@ -145,8 +147,10 @@ class ExchangeReader:
                 raise
             if stream.kind == "error":
                 return {}  # its text has come besides
+            if stream.kind == "extra":
+                return {RESULT: self._lose_result(describe_problem(problem))}
             self.table.left[stream.root] = stream.rids
-            return self._leave(stream.root, self.at, describe_problem(problem))
+            return self._leave(stream.root, self.at or RESULT_NAME, describe_problem(problem))
 
     def _leave(self, oid: int, name: str, why: str = "") -> Handle:
         """Put a handle in the place of a value that stays on the other side."""
@@ -158,6 +162,11 @@ class ExchangeReader:
         if why:
             self.left.append(Stayed(name, f"{UNLOADABLE} ({why})", name, why))
         return handle
+
+    def _lose_result(self, why: str) -> Handle:
+        """Make a handle for a result that cannot be loaded here. It has no name, so the other side has let go of it."""
+        self.left.append(Stayed("", UNLOADABLE, "", why))
+        return Handle(UNLOADABLE, RESULT_NAME, NOT_KEPT)
 
     def _load(self, stream: PickleStream) -> Any:
         oids = array("i", bytes(stream.oids)).tolist()

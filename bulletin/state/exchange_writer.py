@@ -8,6 +8,7 @@ from .exchange import Exchange, PickleStream, RegionContent
 from .handles import Handle
 from .leaves import Leaves
 from .memory import Region, Widen, changed_runs
+from .names import RESULT, RESULT_NAME
 from .table import ABSENT, Unit
 from .table_diff import TableDiff, is_plain
 
@@ -20,14 +21,13 @@ class ExchangeWriter:
         self._pending: dict[int, int] = {}
         self._alive: list[Unit] = []  # the ids of whose nodes are in `_pending`
         self._next_oid, self._next_rid = max(diff.table.next_oid, 1), diff.table.next_rid
-        #: What was new or changed, the regions and leaves that go, and extra values that could not.
+        #: What was new or changed, and the regions and leaves that go.
         self._changed: list[Unit] = []
         self._changed_definitions: dict[str, object] = {}
         self._inside: list[Unit] = []
         self._sent: dict[int, Region] = {}
         self._leaves: dict[int, Leaves] = {}  # by their numbers
         self._lids: dict[int, int] = {}  # and back, by their serials
-        self.refused: list[str] = []
 
     @property
     def packed(self) -> tuple[list[Unit], list[object]]:
@@ -99,25 +99,40 @@ class ExchangeWriter:
         return found
 
     def _write_extra(self, exchange: Exchange, key: str, value: object, sent: dict[int, Region]) -> None:
-        is_behind = type(value) is Handle or any(held is value for _, held in self._diff.stayed)
-        if not is_behind and not is_plain(value) and self._diff.is_inside(value) and self._oid_of(value) != ABSENT:
+        """Write a value beside the names. An error that cannot travel is left out: its text goes besides."""
+        if not is_plain(value) and self._diff.is_inside(value) and self._oid_of(value) != ABSENT:
             exchange.known[key] = self._oid_of(value)  # a model that a cell shows in the end need not come for that
             return
+        unit: Unit | None = None
         try:
             unit = self._encoder.encode({key: value}, key, is_ours=True)
         except Widen:
             raise
-        except Exception:  # noqa: BLE001  as above; the caller says what is missing
-            self.refused.append(key)
-            return
-        if any(held is value for _, held in self._encoder.stayed):
-            self.refused.append(key)
+        except Exception:  # noqa: BLE001  whatever a value's own code raises
+            does_stay = True
+        else:
+            stayed = [held for _, held in self._encoder.stayed]
+            does_stay = bool(stayed) if key == RESULT else any(held is value for held in stayed)
+        if does_stay:
+            if key == RESULT:
+                self._keep_result(exchange, value, sent)
             return
         self._diff.files.update(self._encoder.files)
         unit = self._with_definitions(
             exchange, lambda: self._encoder.encode({key: value}, key, is_ours=True), sent, unit
         )
         self._write(exchange, "error" if key == "error" else "extra", unit, sent, is_new=False)
+
+    def _keep_result(self, exchange: Exchange, value: object, sent: dict[int, Region]) -> None:
+        """Write a result that stays here, or of which a part does, as the value of a name: handles lead back to it."""
+        unit = self._with_definitions(exchange, lambda: self._diff.encode(RESULT_NAME, value), sent)
+        self._diff.stayed += self._encoder.stayed
+        self._diff.files.update(self._encoder.files)
+        self._diff.units[id(value)] = unit
+        self._number(unit)
+        self._changed.append(unit)
+        self._write(exchange, "unit", unit, sent)
+        exchange.known[RESULT] = self._oid_of(value)
 
     def _with_definitions(
         self, exchange: Exchange, encode: Callable[[], Unit], sent: dict[int, Region], unit: Unit | None = None

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 #: What is said of a value where there is only its handle.
 IN_NOTEBOOK, ON_WORKER = "stayed in the notebook", "stayed on the pool"
 LOST = "was lost with the process that held it"
+#: Of a result that failed to load.
+NOT_KEPT = "was lost when its cell ended, as it has no name"
 #: IPython asks every value for these before it shows it.
 _ASKED_BY_FRONT_ENDS = ("_repr_", "_ipython_", "_mime_")
 

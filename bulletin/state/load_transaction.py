@@ -66,6 +66,7 @@ class LoadTransaction:
         #: By the id of a class that is made: by id, instances that get their state when it is complete, and that.
         self.waiting: dict[int, dict[int, tuple[Any, Any]]] = {}
         self.blank: dict[int, Callable[[], None]] = {}  # by the id of such a class, to make it as it was at first
+        self.half_read: list[Any] = []  # see `half_read.HalfRead`: of the stream that is being loaded
         self.alive: list[object] = []  # weakly referenced values, and whatever must outlive the loading
         self.replaced: list[tuple[object, object]] = []  # old objects that could not take their new state, and what did
         self._changes: list[tuple[Callable[[], None], Callable[[], None]]] = []

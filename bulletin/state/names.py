@@ -23,6 +23,8 @@ FIXED = frozenset(
 CALL, OUTCOME = "__bulletin_call__", "__bulletin_outcome__"
 #: What `gpu.map` calls it for, and what its users read for that.
 ITEM, ITEM_WORD = "__bulletin_item__", "item"
+#: What the value of a cell's last line is called in exchanges, and what IPython calls the last one.
+RESULT, RESULT_NAME = "result", "_"
 #: What the view of a widget said, for its counterpart on the pool.
 HEARD = "__bulletin_heard__"
 #: What the notebook has put into a library, whose name follows; in exchanges alone, and in no namespace.

@@ -13,7 +13,10 @@ from .reducers.classes import attributes
 
 @dataclass(frozen=True, slots=True)
 class Stayed:
-    """A value that did not travel: `path` leads from the name to the offender, of type `kind`; `why` is Python's."""
+    """A value that did not travel: `path` leads from the name to the offender, of type `kind`; `why` is Python's.
+
+    The result of a cell that failed to load, and that no other cell can have, has neither name nor path.
+    """
 
     name: str
     kind: str

@@ -9,6 +9,7 @@ import xxhash
 
 from bulletin.cpython import pickle_memo
 
+from . import half_read
 from .calling_frame import call_from
 from .encoder import FIRST_PLACE, PREAMBLE
 from .exchange import Buffer
@@ -29,7 +30,9 @@ class Reader(pickle.Unpickler):
 
     def read(self) -> tuple[Any, list[object]]:
         """Load the stream; return its value, and its objects by their place in the memo."""
+        self._ground[1].half_read.clear()
         value = call_from(self._ground[0], self.load)
+        half_read.finish(self._ground[1])
         return value, pickle_memo.objects_in_order(self)
 
 

@@ -186,6 +186,10 @@ class TableDiff:
             return notes
         return notes._replace(names=(*notes.names, *self._names_of(notes.definitions.values())))
 
+    def encode(self, name: str, value: object) -> Unit:
+        """Encode a value, or where no stream can hold it, a handle in its place; nothing is noted of it here."""
+        return self._encode(name, value)[1]
+
     def see_definition(self, uid: str, value: Any, *, follow: bool) -> None:
         """Encode a function or class, and whatever it leads to; once is enough."""
         if uid in self.definitions:

@@ -65,14 +65,26 @@ def apply_finished(
 def show_stayed(stayed: Iterable[state.Stayed], shell: InteractiveShell) -> None:
     """Say what could not come to the notebook."""
     # The cell's value was shown, and nobody has given it a name; what several names lead to is said once.
-    for path, kind in dict.fromkeys((one.path, one.kind) for one in stayed if one.name != "_"):
+    told = [one for one in stayed if one.name != "_"]
+    for path, kind in dict.fromkeys((one.path, one.kind) for one in told if one.path):
         show_note(shell, describe_stayed(path, kind))
+    for one in told:
+        if not one.path:
+            show_note(shell, describe_lost_result(one.why))
 
 
 def describe_stayed(path: str, kind: str) -> str:
     """Write one sentence about a value that could not come back; `path` is as one writes it: `box[0]`."""
     return (
         f"{path} is {name_kind(kind)}, which cannot come to the notebook. It stays on the pool, for %%gpu cells to use."
+    )
+
+
+def describe_lost_result(why: str) -> str:
+    """Write what became of the value of a cell's last line that failed to load, with `why`."""
+    return (
+        f"The value of the cell's last line fails to load here ({why}), and Out has a handle in its place. "
+        f"All else of the cell has come. With a name such a value stays on the pool, for %%gpu cells to use."
     )
 
 

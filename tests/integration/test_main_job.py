@@ -93,6 +93,9 @@ def test_what_has_no_name_stays_behind_without_a_word(notebook: Notebook) -> Non
     output = notebook.run("%%gpu\n(n for n in [1])")
     assert output.error is None
     assert "stays on the pool" not in output.shown
+    assert notebook.value("_") == "<_ is a generator and stayed on the pool>"
+    assert notebook.run("%%gpu\nkept = list(_)").error is None
+    assert notebook.value("kept") == "[1]"
     shown = notebook.run("%%gpu\ng = (n for n in [1])").shown
     assert "g is a generator, which cannot come to the notebook. It stays on the pool" in shown
 

@@ -157,8 +157,9 @@ def test_what_is_large_is_no_setting_and_takes_no_room(varied: Notebook) -> None
 
 
 def test_what_a_cell_set_that_could_not_return_is_as_it_was(varied: Notebook) -> None:
+    varied.local("held = []")
     with pytest.raises(CannotReturn):
-        varied.gpu("varied.LIMIT = 9; varied.SIZES['small'] = 3; varied.Unloadable()")
+        varied.gpu("varied.LIMIT = 9; varied.SIZES['small'] = 3; held.append(varied.Unloadable())")
     ask = "varied.LIMIT, varied.SIZES"
     expected = (5, {"small": 1, "large": 9})
     assert varied.gpu(ask).extra["result"] == expected

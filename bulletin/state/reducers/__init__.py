@@ -17,6 +17,7 @@ from . import (
     array_records,
     arrays,
     arrow,
+    awkward_arrays,
     classes,
     constants,
     containers,
@@ -26,6 +27,7 @@ from . import (
     figures,
     files,
     functions,
+    histograms,
     images,
     jitted,
     left_out,
@@ -34,6 +36,7 @@ from . import (
     named,
     pandas_frames,
     proxies,
+    signals,
     soups,
     standard,
     structs,
@@ -76,6 +79,7 @@ OF_INSTANCES = frozenset(
         containers.reduce_user_container,
         containers.reduce_user_value,
         left_out.reduce_bare,
+        left_out.reduce_setting,
     }
 )
 #: Reducers that let an instance keep the very dict that somebody else holds too.
@@ -111,7 +115,11 @@ def of_family(kind: type) -> Reducer | None:
     if dtypes.is_dtype(kind):
         return dtypes.reduce_dtype
     if numpy is not None and kind is numpy.ndarray:
-        return arrays.reduce_array
+        return _reduce_array
+    if awkward_arrays.is_array(kind):
+        return awkward_arrays.reduce_array
+    if histograms.is_storage(kind):
+        return histograms.reduce_storage
     if numpy is not None and kind is numpy.memmap:
         return arrays.reduce_memmap
     if numpy is not None and array_kinds.is_kind(kind):
@@ -146,6 +154,8 @@ def of_family(kind: type) -> Reducer | None:
         return images.reduce_draw
     if proxies.is_proxy(kind):
         return proxies.reduce_proxy
+    if signals.is_signal(kind):
+        return signals.reduce_signal
     if soups.is_node(kind):
         return soups.reduce_node
     if structs.is_struct(kind):
@@ -185,3 +195,7 @@ def of_family(kind: type) -> Reducer | None:
     rooms = (named, standard, locks, weakrefs, containers)
     found = next((found for room in rooms if (found := room.of_family(kind)) is not None), None)
     return left_out.reduce_bare if found is containers.reduce_bare and left_out.says_state(kind) else found
+
+
+def _reduce_array(encoder: Any, array: Any) -> Reduced:
+    return histograms.reduce_view(array) or arrays.reduce_array(encoder, array)

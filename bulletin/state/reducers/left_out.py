@@ -10,11 +10,10 @@ from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any
 
 from bulletin.state.atoms import ATOMS
-from bulletin.state.calling_frame import call_from
 from bulletin.state.encoding import Encoding
-from bulletin.state.filling import build
+from bulletin.state.half_read import give_state, leads_to, set_state
 from bulletin.state.inplace import is_all_attributes, slots_held
-from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
+from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced, Unpicklable
 
 from . import containers
 from .containers import instance_dict
@@ -75,13 +74,15 @@ def with_observers(encoder: Encoding, value: Any, reduced: Reduced) -> Reduced:
 
     One that cannot travel is a handle there, which says so when it is called.
     """
-    if not _how(type(value))[0] or not isinstance(reduced, tuple) or len(reduced) > 5 or reduced[2:3] == ():
+    if not isinstance(reduced, tuple) or len(reduced) > 5 or reduced[2:3] == ():
         return reduced
+    if not _how(type(value))[0]:
+        return _with_own_state(value, reduced)
     state, attributes = reduced[2], instance_dict(value)
     if attributes is None and type(state) is dict:
         return _with_slots(encoder, value, reduced)
     if type(state) is not dict or not attributes:
-        return reduced
+        return _with_own_state(value, reduced)
     if type(formula := attributes.get("formula")) is str:
         note_formula(encoder, formula)
     left = {
@@ -90,8 +91,47 @@ def with_observers(encoder: Encoding, value: Any, reduced: Reduced) -> Reduced:
         if type(held) in _CONTAINERS and held and state.get(name) is not held and _are_called(held)
     }
     if not left:
-        return reduced
+        return _with_own_state(value, reduced)
     return (*reduced[:2], (RECEIVER, state, left), *(*reduced[3:], None, None)[:2], fill_observed)
+
+
+def _with_own_state(value: Any, reduced: Any) -> Reduced:
+    """Have it noted, where a `__setstate__` in Python gets a state with something in it, what of that is not whole."""
+    state = reduced[2]
+    held = state.values() if type(state) is dict else state if type(state) in (list, tuple) else ()
+    if not sets_own_state(type(value)) or all(type(part) in ATOMS for part in held):
+        return reduced
+    if type(state) is dict and state is instance_dict(value):
+        state = dict(state)  # or the stream would seem to share it with somebody
+    return (*reduced[:2], (RECEIVER, state), *(*reduced[3:], None, None)[:2], set_state)
+
+
+def reduce_setting(encoder: Encoding, value: Any) -> Reduced:
+    """Reduce an instance as pickle does, whose class has nothing of its own but a `__setstate__`."""
+    if id(value) in encoder.dict_sharers:
+        return containers.reduce_dict_sharer(value)
+    reduced = value.__reduce_ex__(5)
+    return reduced if len(reduced) < 3 or reduced[2] is None else _with_own_state(value, reduced)
+
+
+def sets_own_state(kind: type) -> bool:
+    """Tell whether a class has a `__setstate__` in Python."""
+    return isinstance(getattr(kind, "__setstate__", None), FunctionType)
+
+
+def holds_itself(encoder: Encoding, value: Any, reduced: Reduced) -> bool:
+    """Tell whether a `__reduce__` in Python hands out a container of the value's that leads back to the value.
+
+    Who is made of it would be made while it is empty. Raises Unpicklable if it could not be made in any other way.
+    """
+    if _how(type(value))[1] is None or not isinstance(reduced, tuple) or not reduced[1]:
+        return False
+    handed = [part for part in reduced[1] if isinstance(part, _CONTAINERS) and part]
+    own = _parts(value) if handed else []
+    handed = [part for part in handed if any(held is part for held in own) and leads_to(part, value)]
+    if handed and not encoder.try_to_send(value, own):
+        raise Unpicklable(f"its __reduce__ hands out a {type(handed[0]).__name__} that leads back to it")
+    return bool(handed)
 
 
 def _with_slots(encoder: Encoding, value: Any, reduced: Any) -> Reduced:
@@ -102,7 +142,7 @@ def _with_slots(encoder: Encoding, value: Any, reduced: Any) -> Reduced:
     state = reduced[2]
     left = {name: held for name, held in slots_held(value) if held is not state and type(held) not in ATOMS}
     if not left or not encoder.try_to_send(value, left):
-        return reduced
+        return _with_own_state(value, reduced)
     return (*reduced[:2], (RECEIVER, state, left), *(*reduced[3:], None, None)[:2], fill_slots)
 
 
@@ -149,18 +189,19 @@ def _is_called(kind: type) -> bool:
 def fill_slots(value: Any, state: tuple[LoadTransaction, dict[str, Any], dict[str, Any]]) -> None:
     """Give an instance its state by its own way, and then those slots that have nothing."""
     transaction, own, left = state
-    build(value, own, transaction.namespace)
-    held = dict(slots_held(value))
-    for name in left.keys() - held.keys():
-        object.__setattr__(value, name, left[name])
+
+    def fill() -> None:
+        held = dict(slots_held(value))
+        for name in left.keys() - held.keys():
+            object.__setattr__(value, name, left[name])
+
+    give_state(transaction, value, own, fill)
 
 
 def fill_observed(value: Any, state: tuple[LoadTransaction, dict[str, Any], dict[str, Any]]) -> None:
     """Give an instance its state by its own way, and then what that leaves out."""
     transaction, own, left = state
-    setstate = getattr(value, "__setstate__", None)
-    if setstate is None:
-        object.__getattribute__(value, "__dict__").update(own)
+    if hasattr(value, "__setstate__"):
+        give_state(transaction, value, own, lambda: object.__getattribute__(value, "__dict__").update(left))
     else:
-        call_from(transaction.namespace, setstate, own)
-    object.__getattribute__(value, "__dict__").update(left)
+        object.__getattribute__(value, "__dict__").update({**own, **left})

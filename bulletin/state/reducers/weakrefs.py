@@ -2,6 +2,7 @@
 
 import weakref
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any, TypeAlias
 
 from bulletin.state.encoding import Encoding
@@ -12,20 +13,24 @@ _Collection: TypeAlias = Any
 _COLLECTIONS = (weakref.WeakValueDictionary, weakref.WeakKeyDictionary, weakref.WeakSet)
 
 
-def reduce_weakref(_: Encoding, reference: Any) -> Reduced:
-    """Reduce a weak reference to what it refers to. A callback stays here."""
-    target = reference()
-    return (dead_reference, ()) if target is None else (make_weakref, (RECEIVER, target))
+def reduce_weakref(encoder: Encoding, reference: Any) -> Reduced:
+    """Reduce a weak reference to what it refers to, and its callback if that is the notebook's: others stay here."""
+    target, callback = reference(), reference.__callback__
+    if target is None:
+        return dead_reference, ()
+    is_ours = type(callback) is FunctionType and callback.__globals__ is encoder.namespace
+    return make_weakref, (RECEIVER, target, *((callback,) if is_ours else ()))
 
 
-def make_weakref(transaction: LoadTransaction, target: Any) -> Any:
+def make_weakref(transaction: LoadTransaction, target: Any, callback: Any = None) -> Any:
     """Return the existing reference if it has that target, or make a new one.
 
     The transaction keeps the target alive, which may have no other owner on this side.
     """
     transaction.alive.append(target)
     old = transaction.take_existing()
-    return _kept(transaction, old, weakref.ref(target), isinstance(old, weakref.ref) and old() is target)
+    is_alike = isinstance(old, weakref.ref) and old() is target and callback in (None, old.__callback__)
+    return _kept(transaction, old, weakref.ref(target, callback), is_alike)
 
 
 def _kept(transaction: LoadTransaction, old: Any, made: Any, is_alike: bool) -> Any:

@@ -19,7 +19,7 @@ from bulletin_magic.connection.deliveries import CellFinished, PoolStatus, Queue
 from bulletin_magic.connection.resource_spec import LeaseInfo
 from bulletin_magic.output.notes import describe_queue_position, dim
 from bulletin_magic.output.receipts import ReceiptList, advise, describe_receipt, describe_receipts, receipt_of
-from bulletin_magic.running.outcome import RemoteError, describe_stayed, error_to_raise
+from bulletin_magic.running.outcome import RemoteError, describe_lost_result, describe_stayed, error_to_raise
 
 LEASE_INFO = LeaseInfo(lease_id=LeaseId("l"), node="node1", slots=("GPU-0",), slot_word="GPU")
 
@@ -290,3 +290,7 @@ def test_what_stayed_behind_is_told_honestly() -> None:
         "gen is a generator, which cannot come to the notebook. It stays on the pool, for %%gpu cells to use."
     )
     assert "is an _io" not in describe_stayed("f", "_io.TextIOWrapper")
+    assert describe_lost_result("ValueError: not here") == (
+        "The value of the cell's last line fails to load here (ValueError: not here), and Out has a handle in its "
+        "place. All else of the cell has come. With a name such a value stays on the pool, for %%gpu cells to use."
+    )
