@@ -1,7 +1,7 @@
 // *Now*: nodes and their slots as a picture, the line with its reasons, what frees next.
-import { useLive } from "./api";
 import type { NowView, PoolCounts, ShownNode, ShownRequest, ShownSlot } from "./api_types";
-import { Section, Table, Trouble, Waiting } from "./parts";
+import { useLive } from "./live";
+import { Section, Table, Waiting } from "./parts";
 import { count, describeDrain, shortName, showAge, showDuration, showSize } from "./words";
 
 const EVERY_MS = 3000;
@@ -22,12 +22,8 @@ const WORDS = Object.fromEntries(STATES.map((one) => [one.state, one])) as Recor
 export function NowPage() {
   const live = useLive<NowView>("/now", EVERY_MS);
   const view = live.data;
-  return (
-    <>
-      <Trouble sentence={live.problem} onRetry={live.refresh} />
-      {view ? <Now view={view} /> : !live.problem && <Waiting what="Looking at the pool …" />}
-    </>
-  );
+  if (!view) return live.problem ? null : <Waiting what="Looking at the pool …" />;
+  return <Now view={view} />;
 }
 
 function Now({ view }: { view: NowView }) {

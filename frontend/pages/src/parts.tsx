@@ -1,7 +1,7 @@
 // What several pages are made of.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ask, LOGGED_OUT } from "./api";
+import { ask } from "./api";
 
 /** A part of a page under a heading. */
 export function Section(props: { title: string; note?: string; children: ComponentChildren }) {
@@ -12,21 +12,6 @@ export function Section(props: { title: string; note?: string; children: Compone
       {props.note && <p class="note">{props.note}</p>}
       {props.children}
     </section>
-  );
-}
-
-/** Says why what is shown is not up to date, once, to everybody. */
-export function Trouble(props: { sentence: string; onRetry: () => void }) {
-  if (!props.sentence) return null;
-  return (
-    <p class="problem" role="alert">
-      {props.sentence}{" "}
-      {props.sentence === LOGGED_OUT ? (
-        <a href={location.href}>Log in again</a>
-      ) : (
-        <button type="button" class="quiet" onClick={props.onRetry}>Look again</button>
-      )}
-    </p>
   );
 }
 

@@ -2,12 +2,12 @@
 import { Fragment } from "preact";
 import { useState } from "preact/hooks";
 import { RequestsToDecide } from "./allowances";
-import { useLive } from "./api";
 import type { ProjectView, ProjectsView, RunningShown, ShownRequest, UsePart } from "./api_types";
 import { FirstInLine } from "./boosts";
 import { Chart, type Series } from "./chart";
+import { useLive } from "./live";
 import { Project } from "./me_page";
-import { Act, Bar, Section, Table, Trouble, Waiting } from "./parts";
+import { Act, Bar, Section, Table, Waiting } from "./parts";
 import { count, showAge, showHours } from "./words";
 
 const HOUR_MS = 3_600_000;
@@ -36,7 +36,6 @@ export function ProjectPage() {
   };
   return (
     <>
-      <Trouble sentence={choices.problem || live.problem} onRetry={() => (choices.problem ? choices.refresh() : live.refresh())} />
       <form class="choices" onSubmit={(event) => event.preventDefault()}>
         <label>
           Project{" "}

@@ -1,8 +1,9 @@
 // *Quotas*: the quota file as forms, each setting with what it means; a preview, then in force; who changed what; undo.
 import { useMemo, useState } from "preact/hooks";
-import { ask, useLive } from "./api";
+import { ask } from "./api";
 import type { QuotaFileReport, QuotaLog, QuotaPreview, QuotasEdited, SettingEdit } from "./api_types";
-import { Section, Table, Trouble, Waiting } from "./parts";
+import { useLive } from "./live";
+import { Section, Table, Waiting } from "./parts";
 import { changedMeanwhile, settingErrors } from "./quota_refusals";
 import { type Kind, type Path, TABLES, type Value, isTable, keyOf, kindAt, pathOf, readValue, showUnset, showValue } from "./quota_schema";
 import { showDuration, showMomentAt } from "./words";
@@ -32,7 +33,6 @@ export function QuotasPage() {
   };
   return (
     <>
-      <Trouble sentence={file.problem || log.problem} onRetry={refresh} />
       {shown ? (
         <Editor report={shown} latest={file.data ?? shown} onKeep={() => setSeen((old) => old ?? shown)} onMade={refresh} />
       ) : (
