@@ -1,4 +1,4 @@
-"""What stands behind an open page is started again: the page says so, keeps what it showed with its age, and goes on."""
+"""What is behind an open page is started again: the page says so, keeps what it showed with its age, and goes on."""
 
 import os
 import re

@@ -107,10 +107,11 @@ function Running({ one, word, onDone }: { one: MyCell; word: string; onDone: () 
 function WaitingCard({ one, word, onDone }: { one: ShownRequest; word: string; onDone: () => void }) {
   const path = `/cells/${encodeURIComponent(one.lease ?? "")}`;
   const isHeld = one.reason.startsWith("you hold it");
-  const name = one.label || `place ${one.position}`;
+  const place = one.is_for_own ? "For a node of yours" : `Place ${one.position}`;
+  const name = one.label || place.toLowerCase();
   return (
     <li class="card">
-      <h3>Place {one.position} <small>{count(one.gpus, word)}{one.label && `, ${one.label}`}</small></h3>
+      <h3>{place} <small>{count(one.gpus, word)}{one.label && `, ${one.label}`}</small></h3>
       <p>Waited {showAge(one.waited_ms)}{showWait(one) && `, ${showWait(one)}`}.</p>
       {one.reason && <p class="reason"><span class="note">Why: </span>{one.reason}.</p>}
       <p class="actions">

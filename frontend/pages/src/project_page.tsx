@@ -25,7 +25,7 @@ export function ProjectPage() {
   const asked = new URLSearchParams(location.search);
   const [project, setProject] = useState(asked.get("project") ?? "");
   const [stretch, setStretch] = useState(STRETCHES.find((one) => one.stretch === asked.get("by")) ?? STRETCHES[1]!);
-  const name = project || choices.data?.projects[0]?.project || "";
+  const name = project || choices.data?.opens || "";
   const path = name ? `/projects/${encodeURIComponent(name)}?stretch=${stretch.stretch}&count=${stretch.count}` : undefined;
   const live = useLive<ProjectView>(path, 10_000);
   const choose = (newProject: string, newStretch: typeof stretch) => {
