@@ -1,6 +1,6 @@
 // What several pages are made of.
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ask } from "./api";
 
 /** A part of a page under a heading. */
@@ -20,21 +20,36 @@ export function Waiting(props: { what: string }) {
   return <p class="empty" aria-busy="true">{props.what}</p>;
 }
 
-/** A table that scrolls in itself where it is too wide. */
-export function Table(props: { label: string; columns: (string | { name: string; isNumber?: boolean; isOptional?: boolean })[]; children: ComponentChildren }) {
+type Column = string | { name: string; isNumber?: boolean; isOptional?: boolean };
+
+/** A table. Where it is too wide it scrolls in itself; one of many columns is a list of cards on a phone instead. */
+export function Table(props: { label: string; columns: Column[]; isWide?: boolean; children: ComponentChildren }) {
+  const table = useRef<HTMLTableElement>(null);
+  const columns = props.columns.map((column) => (typeof column === "string" ? { name: column } : column));
+  useLayoutEffect(() => {
+    // Each cell carries the name of its column, which stands before it on a card. What is no longer laid out as a table
+    // browsers take for none: said by its role, it stays one.
+    for (const row of (props.isWide && table.current?.rows) || []) {
+      row.setAttribute("role", "row");
+      [...row.cells].forEach((cell, at) => {
+        cell.setAttribute("role", cell.tagName === "TH" ? "columnheader" : "cell");
+        if (row.cells.length === columns.length) cell.setAttribute("data-column", columns[at]?.name ?? "");
+      });
+    }
+  });
+  const group = props.isWide ? { role: "rowgroup" as const } : {};
   return (
     <div class="scroll" role="region" aria-label={props.label} tabIndex={0}>
-      <table>
-        <thead>
+      <table ref={table} {...(props.isWide ? { class: "wide", role: "table" as const } : {})}>
+        <thead {...group}>
           <tr>
-            {props.columns.map((column) => {
-              const { name, isNumber = false, isOptional = false } = typeof column === "string" ? { name: column } : column;
+            {columns.map(({ name, isNumber = false, isOptional = false }) => {
               const kind = `${isNumber ? "number" : ""} ${isOptional ? "optional" : ""}`.trim();
               return name ? <th scope="col" class={kind}>{name}</th> : <td />;
             })}
           </tr>
         </thead>
-        <tbody>{props.children}</tbody>
+        <tbody {...group}>{props.children}</tbody>
       </table>
     </div>
   );

@@ -118,7 +118,7 @@ function Share({ view }: { view: ProjectView }) {
       <Chart label={label} times={view.parts.map((part) => part.from_ms)} series={series} unit={`${view.slot_word}-hours`} />
       <details>
         <summary>As a table</summary>
-        <Table label="Share over time" columns={["From", ...shown.map((one) => ({ name: one.name, isNumber: true }))]}>
+        <Table isWide label="Share over time" columns={["From", ...shown.map((one) => ({ name: one.name, isNumber: true }))]}>
           {view.parts.map((part) => (
             <tr key={part.from_ms}>
               <td>{showStretch(part, view.stretch)}</td>
@@ -158,7 +158,7 @@ function Labels({ view }: { view: ProjectView }) {
   if (view.labels.length === 0) return <p class="empty">No cell with a label has run in this time.</p>;
   const most = Math.max(...view.labels.map((one) => one.slot_ms), 1);
   return (
-    <Table label="Experiments" columns={["Label", ...(view.is_led ? ["Who"] : []), `${view.slot_word}-hours`, { name: "Cells", isNumber: true }]}>
+    <Table isWide label="Experiments" columns={["Label", ...(view.is_led ? ["Who"] : []), `${view.slot_word}-hours`, { name: "Cells", isNumber: true }]}>
       {view.labels.map((one) => (
         <tr key={`${one.name} ${one.user}`}>
           <td>{one.name}</td>
@@ -196,7 +196,7 @@ function ordinal(number: number): string {
 
 function Running({ rows, word, onDone }: { rows: RunningShown[]; word: string; onDone: () => void }) {
   return (
-    <Table label="Running" columns={["Who", "Cell", { name: "Where", isOptional: true }, { name: "For", isNumber: true }, { name: "Share", isOptional: true }, ""]}>
+    <Table isWide label="Running" columns={["Who", "Cell", { name: "Where", isOptional: true }, { name: "For", isNumber: true }, { name: "Share", isOptional: true }, ""]}>
       {rows.map((one) => (
         <tr key={one.lease}>
           <td>{one.user}</td>

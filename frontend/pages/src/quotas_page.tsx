@@ -266,7 +266,7 @@ function Preview({ preview }: { preview: QuotaPreview }) {
       {preview.by_project && <p>{preview.by_project}</p>}
       {preview.warnings.map((one) => <p key={one} class="warning">{one}</p>)}
       {preview.rows.length > 0 && (
-        <Table label="Waits by project" columns={["Project", { name: "Cells", isNumber: true }, { name: "Waits as it is", isNumber: true }, { name: "Waits with the change", isNumber: true }]}>
+        <Table isWide label="Waits by project" columns={["Project", { name: "Cells", isNumber: true }, { name: "Waits as it is", isNumber: true }, { name: "Waits with the change", isNumber: true }]}>
           {preview.rows.map((one) => (
             <tr key={one.project}>
               <td>{one.project}</td>
@@ -300,7 +300,7 @@ function History(props: { log: QuotaLog; version: string; onMade: () => void }) 
         <span role="status">{said.join(" ")}</span>
       </div>
       {props.log.versions.length > 0 && (
-        <Table label="Versions of the quota file" columns={["When", "Who", "Why", "What"]}>
+        <Table isWide label="Versions of the quota file" columns={["When", "Who", "Why", "What"]}>
           {props.log.versions.map((one) => (
             <tr key={`${one.version}-${one.at_ms}`} class={one.is_in_force ? "mine" : ""}>
               <td>{showMomentAt(one.at_ms)}</td>
