@@ -65,6 +65,8 @@ class PoolReport(Message, frozen=True, kw_only=True, tag="pool-report"):
     leases: tuple[PoolLease, ...]
     waiting: tuple[console.WaitingRow, ...]
     waiting_count: int
+    #: What only a node that its user has brought can serve: it is not in the pool's line.
+    waiting_for_own: tuple[console.WaitingRow, ...] = ()
     projects: tuple[console.ProjectRow, ...]
     boosts: tuple[console.BoostRow, ...] = ()
     slot_word: str = "GPU"

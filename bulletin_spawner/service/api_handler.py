@@ -23,6 +23,7 @@ log = logging.getLogger("bulletin.service")
 #: What a body may have, and how much more is read and dropped: who is cut off while they send hears no reason.
 _MOST_BYTES, _MOST_DROPPED = 65_536, 16 * 2**20
 _LOG_IN = "Log in on the hub, or send a token that may use the pool."
+_NO_HUB = "The hub does not say who you are: it may be starting again. Look again in a moment."
 
 
 class ApiAnswering(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]  # jupyterhub has no types
@@ -110,7 +111,10 @@ class ApiHandler(ApiAnswering):
         return await endpoint.run(ApiCall(viewer, self._pool, asked, body))
 
     async def _viewer(self) -> Viewer:
-        await self.hub_auth.get_user(self, sync=False)  # `current_user` then has it: it would hold everybody up
+        try:
+            await self.hub_auth.get_user(self, sync=False)  # `current_user` then has it: it would hold everybody up
+        except web.HTTPError as error:  # by which it says that the hub could not be asked
+            raise ApiRefused(HTTPStatus.SERVICE_UNAVAILABLE, "no-hub", _NO_HUB) from error
         model = self.current_user
         if model is None:
             raise ApiRefused(HTTPStatus.FORBIDDEN, "not-allowed", _LOG_IN, is_logged_out=True)

@@ -130,11 +130,16 @@ def view_me(report: PoolReport, sight: Sight) -> MeView:
         role=sight.viewer.role,
         slot_word=report.slot_word,
         running=tuple(_my_cell(lease, report) for lease in report.leases if mine and lease.user == mine),
-        waiting=tuple(show_request(row, sight) for row in report.waiting if mine and row.user == mine),
+        waiting=tuple(_my_requests(report, sight)) if mine else (),
         projects=tuple(standing(row, sight) for row in report.projects if row.project in own),
         own_projects=sight.viewer.own_projects if mine else (),
         used_budgets=tuple(_used_budgets(report, sight.viewer.own_projects)) if mine else (),
     )
+
+
+def _my_requests(report: PoolReport, sight: Sight) -> Iterator[ShownRequest]:
+    for rows, is_for_own in ((report.waiting, False), (report.waiting_for_own, True)):
+        yield from (show_request(row, sight, is_for_own=is_for_own) for row in rows if row.user == sight.viewer.user)
 
 
 def _used_budgets(report: PoolReport, own: Sequence[ProjectId]) -> Iterator[UsedBudgets]:

@@ -80,6 +80,8 @@ class ShownRequest(msgspec.Struct, frozen=True, kw_only=True):
     label: str = ""
     lease: LeaseId | None = None
     may_change: bool = False
+    #: Only a node that its user has brought can serve it: it is not in the pool's line, and has no place there.
+    is_for_own: bool = False
 
 
 class Freeing(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,6 +117,9 @@ class NowView(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[ShownNode, ...]
     #: The first of the line, and the viewer's own wherever they stand.
     queue: tuple[ShownRequest, ...]
+    #: What waits for nodes that people have brought: for admins the first of all, for others their own.
+    own_queue: tuple[ShownRequest, ...]
+    own_waiting: int
     frees_next: tuple[Freeing, ...]
     warnings: tuple[str, ...] = ()
 
@@ -134,6 +139,7 @@ def view_now(report: PoolReport, sight: Sight) -> NowView:
         some[slot.node] = slot
         states += [] if slot.owner else [slot_state(slot, lease)]
     queue = tuple(show_request(row, sight) for row in report.waiting if _is_shown(row, sight))
+    for_own = [row for row in report.waiting_for_own if sight.viewer.is_admin or row.user == sight.viewer.user]
     return NowView(
         slot_word=report.slot_word,
         uptime_ms=report.uptime_ms,
@@ -148,7 +154,7 @@ def view_now(report: PoolReport, sight: Sight) -> NowView:
             drained=states.count("drained"),
             waiting=report.waiting_count,
             mine_running=sum(lease.user == sight.viewer.user for lease in report.leases),
-            mine_waiting=sum(row.user == sight.viewer.user for row in report.waiting),
+            mine_waiting=sum(row.user == sight.viewer.user for row in (*report.waiting, *report.waiting_for_own)),
         ),
         nodes=tuple(
             ShownNode(
@@ -162,6 +168,8 @@ def view_now(report: PoolReport, sight: Sight) -> NowView:
             for node, slots in sorted(nodes.items())
         ),
         queue=queue,
+        own_queue=tuple(show_request(row, sight, is_for_own=True) for row in for_own[:MOST_SHOWN]),
+        own_waiting=len(for_own),
         frees_next=tuple(_freeing(report)),
         warnings=(
             *warn_of_accounts(report.shared_accounts),
@@ -191,7 +199,7 @@ def slot_state(slot: PoolSlot, lease: PoolLease | None) -> SlotState:
             return "leaving"
 
 
-def show_request(row: WaitingRow, sight: Sight) -> ShownRequest:
+def show_request(row: WaitingRow, sight: Sight, *, is_for_own: bool = False) -> ShownRequest:
     """Show of a request what the viewer may see: of others', its place, its size and how long it has waited."""
     known = ShownRequest(
         position=row.position,
@@ -200,6 +208,7 @@ def show_request(row: WaitingRow, sight: Sight) -> ShownRequest:
         gpus=row.gpus,
         qos=row.qos,
         waited_ms=row.waited_ms,
+        is_for_own=is_for_own,
     )
     if not sight.may_see(row.user, row.project):
         return known

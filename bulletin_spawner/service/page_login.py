@@ -9,6 +9,8 @@ from jupyterhub.services.auth import HubOAuth
 MOST_LOGINS = 10_000
 #: A path of this service to go back to after a login: short, and of no other host.
 _PAGE_PATH = re.compile(r"/[a-z0-9][\w/~.-]{0,100}", re.IGNORECASE | re.ASCII)
+#: What is chosen on it, as a browser writes that: a project, a stretch of time.
+_CHOICES = re.compile(r"[\w=&%.~+-]{1,200}", re.ASCII)
 #: The hub's own session ids have 32 characters.
 _LONGEST_SESSION_ID = 64
 
@@ -17,9 +19,11 @@ class PageLogin(HubOAuth):  # type: ignore[misc]  # jupyterhub has no types
     """JupyterHub's login for services. Anybody may begin one, and show any cookie, before the hub says who it is."""
 
     def generate_state(self, next_url: str | None = None, **extra_state: Any) -> str:
-        """Remember a login that begins. It leads to the page that was asked for, by its path alone, or to the first."""
-        path = (next_url or "").partition("?")[0]
+        """Remember a login that begins. It leads to the page that was asked for, or to the first."""
+        path, _, choices = (next_url or "").partition("?")
         back = path if _PAGE_PATH.fullmatch(path) else None
+        if back is not None and _CHOICES.fullmatch(choices):
+            back = f"{back}?{choices}"
         states = self._oauth_states
         while len(states) >= MOST_LOGINS:
             states.pop(next(iter(states.timestamps)), None)  # the oldest

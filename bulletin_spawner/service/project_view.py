@@ -1,6 +1,6 @@
 """How a project stands and what it used over time, as one person may see it: members' names are for its lead. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -25,9 +25,10 @@ class ProjectChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProjectsView(msgspec.Struct, frozen=True, kw_only=True):
-    """The projects that the viewer may open, their own first."""
+    """The projects that the viewer may open, their own first, and which of them opens where they chose none."""
 
     projects: tuple[ProjectChoice, ...]
+    opens: ProjectId
 
 
 class RunningShown(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,8 +82,22 @@ def view_projects(report: PoolReport, sight: Sight) -> ProjectsView:
         projects=tuple(
             ProjectChoice(project=project, parent=parents.get(project), is_led=sight.leads(project))
             for project in (*own, *more)
-        )
+        ),
+        opens=_opening(report, sight, (*own, *more)),
     )
+
+
+def _opening(report: PoolReport, sight: Sight, choices: Sequence[ProjectId]) -> ProjectId:
+    """Choose a project of the viewer's; for who is in none, the one of these that is most in use now."""
+    if sight.viewer.groups:
+        return choices[0]
+    rows = {row.project: row for row in report.projects}
+
+    def use(project: ProjectId) -> tuple[int, int, int]:
+        row = rows.get(project)
+        return (0, 0, 0) if row is None else (row.used_milli, row.waiting, row.guaranteed_milli)
+
+    return max(choices, key=use)
 
 
 def view_project(report: PoolReport, use: UseReport, sight: Sight) -> ProjectView:

@@ -41,7 +41,8 @@ def draw_pool(
     return page_requests.PoolReport(
         slots=tuple(slot for agent in agents.known.values() for slot in _slots(shell, agent, now_ms, why_drained)),
         leases=tuple(_leases(shell, now_ms)),
-        waiting=tuple(_waiting(shell, now_ms)),
+        waiting=tuple(_waiting(shell, now_ms, is_for_own=False)),
+        waiting_for_own=tuple(_waiting(shell, now_ms, is_for_own=True)),
         waiting_count=sum(one.lane != "own" for one in state.pending.values()),
         projects=tuple(reports.project(account, state) for account in islice(reports.tree(state), _MOST_PROJECTS)),
         boosts=tuple(boosts),
@@ -94,9 +95,12 @@ def _label(shell: SchedulerShell, lease: Lease) -> str:
     return active.label if active is not None else ""
 
 
-def _waiting(shell: SchedulerShell, now_ms: int) -> Iterator[console.WaitingRow]:
-    """Tell the line. Further back, each is told as its notebook was last: to explain all anew would hold up others."""
-    line = (one for one in reports.in_line(shell.scheduler.state) if one.lane != "own")  # they wait for the pool
+def _waiting(shell: SchedulerShell, now_ms: int, *, is_for_own: bool) -> Iterator[console.WaitingRow]:
+    """Tell the pool's line, or who waits for a node of their own.
+
+    Further back, each is told as its notebook was last: to explain all anew would hold up others.
+    """
+    line = (one for one in reports.in_line(shell.scheduler.state) if (one.lane == "own") == is_for_own)
     for place, request in enumerate(islice(line, MOST_WAITING)):
         pending = shell.pending_requests.get(request.id)
         if pending is None:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 REPOSITORY = Path(__file__).parents[2]
 CONFIG = REPOSITORY / "jupyterhub_config.py"
@@ -65,13 +66,13 @@ class Hub:
         return self.folder / "run"
 
     def start(self) -> None:
-        """Start it, and wait until its health page answers."""
+        """Start it, and wait until its health page answers. Started again, it is where it was."""
         config = self.folder / "jupyterhub_config.py"
         config.write_text(self._config)
         environment = {
             **os.environ,
             "BULLETIN_RUN": str(self.run),
-            "BULLETIN_PORT": "0",
+            "BULLETIN_PORT": str(urlsplit(self.address).port or 0),
             "BULLETIN_TEST_TOKEN": self._token,
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         }

@@ -6,6 +6,7 @@ leases. No cell is run: what the pages show of a pool is what its broker knows.
 
 import os
 import secrets
+import signal
 import socket
 import subprocess
 import sys
@@ -230,6 +231,15 @@ class PlayedPool:
         self._broker.wait(timeout=60)
         self._context.destroy(linger=0)
         self._door.close()
+
+    @contextmanager
+    def silent_broker(self) -> Iterator[None]:
+        """The broker says nothing for as long as the block lasts."""
+        self._broker.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._broker.send_signal(signal.SIGCONT)
 
     def connect(self, address: str, own: keys.Keys | None = None) -> "zmq.Socket[bytes]":
         return channel.connect(

@@ -146,6 +146,27 @@ def test_every_page_is_for_everybody_and_fits_where_it_is_seen(
                 keep_picture(page, f"{name}_{size}")
 
 
+@pytest.mark.parametrize(("user", "name"), [("ada", "me"), ("admin", "quotas")])
+def test_where_a_page_is_narrowest_wide_tables_are_cards_and_nothing_is_read_sideways(
+    played: tuple[Hub, PlayedPool], user: str, name: str
+) -> None:
+    hub, _ = played
+    with logged_in(hub, user) as page:
+        page.set_viewport_size({"width": 320, "height": 640})
+        open_page(hub, page, name)
+        expect(page.locator("table").first).to_be_visible()
+        wider = "[...document.querySelectorAll('.scroll')].filter(one => one.scrollWidth > one.clientWidth)"
+        assert page.evaluate(f"{wider}.map(one => one.getAttribute('aria-label'))") == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= 320
+        assert serious(page) == []
+        if name == "me":
+            last = page.get_by_role("table")
+            expect(last.get_by_role("columnheader", name="Waited")).to_be_attached()
+            assert last.get_by_role("row").nth(1).get_by_role("cell").count() > 6
+            first = last.get_by_role("row").nth(1).locator("[data-column=Waited]")
+            assert first.evaluate("cell => getComputedStyle(cell, '::before').content") == '"Waited"'
+
+
 def test_a_user_sees_at_once_what_is_free_what_is_idle_and_what_is_theirs(played: tuple[Hub, PlayedPool]) -> None:
     hub, _ = played
     with logged_in(hub, "ada") as page:

@@ -1,8 +1,9 @@
 // Asking for more than the rules give: what I asked for, on *Me*; what there is to decide, on *Project*.
 import { useState } from "preact/hooks";
-import { ask, useLive } from "./api";
+import { ask } from "./api";
 import type { AllowanceReport, AllowanceRow, UsedBudgets } from "./api_types";
-import { Act, Section, Trouble } from "./parts";
+import { useLive } from "./live";
+import { Act, Section } from "./parts";
 import { count, showDuration, showHours, showMilli, showMomentAt, showTime } from "./words";
 
 const HOUR_MS = 3_600_000;
@@ -20,7 +21,6 @@ export function MyRequests({ projects, budgets, word }: { projects: string[]; bu
   const mine = live.data?.rows.filter((one) => one.is_own) ?? [];
   return (
     <Section title="Ask for more" note="Longer cells, more at once, or more budget, for a while. Your project's rules grant it, its lead, or an admin.">
-      <Trouble sentence={live.problem} onRetry={live.refresh} />
       {mine.length > 0 && (
         <ul class="cards">
           {mine.map((one) => (
@@ -106,10 +106,9 @@ export function RequestsToDecide({ project, word }: { project: string; word: str
   const open = rows.filter((one) => one.state === "open");
   const granted = rows.filter((one) => one.state === "granted");
   const decided = rows.filter((one) => one.state !== "open" && one.state !== "granted");
-  if (rows.length === 0 && !live.problem) return null;
+  if (rows.length === 0) return null;
   return (
     <Section title="Asked for" note="Members who need more than the rules give, and why.">
-      <Trouble sentence={live.problem} onRetry={live.refresh} />
       <ul class="cards">
         {open.map((one) => <Open key={one.id} one={one} word={word} onDone={live.refresh} />)}
         {granted.map((one) => (

@@ -1,7 +1,8 @@
 // What an admin tells everybody: shown above each page, and written on *Admin*.
 import { useState } from "preact/hooks";
-import { ask, useLive } from "./api";
+import { ask } from "./api";
 import type { AnnouncedNow } from "./api_types";
+import { useLive } from "./live";
 import { type Choice, useMoment } from "./moment_choice";
 import { Act, Section } from "./parts";
 import { showMoment } from "./words";

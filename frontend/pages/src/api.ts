@@ -1,9 +1,11 @@
 // The REST API below this page. A cookie counts only together with the token that the page carries (JupyterHub's XSRF).
-import { useEffect, useRef, useState } from "preact/hooks";
 import type { ApiProblem } from "./api_types";
+import { renewLogin } from "./login_renewal";
 
 const BASE = new URL("./api/v1", document.baseURI).href;
-const AWAY = "The hub does not answer, or you are logged out.";
+/** What is said where no answer comes, and where one comes that is not the service's. */
+export const UNREACHABLE = "The hub cannot be reached: it may be starting again, or you are not connected to it.";
+const SERVICE_AWAY = "The service behind these pages does not answer: it may be starting again.";
 /** What is said where the hub knows nobody by this browser's cookie any more. */
 export const LOGGED_OUT = "You are logged out.";
 
@@ -14,18 +16,43 @@ export class Refused extends Error {
   ) {
     super(problem.sentence);
   }
+
+  /** Whether the service itself has said that there is nothing to see: what was seen before goes. */
+  get isFinal(): boolean {
+    return this.problem.code !== "away" && (this.status === 403 || this.status === 404);
+  }
 }
 
 /** Ask the API; `path` begins with a slash. Throws Refused with a sentence for people. */
 export async function ask<Answer>(path: string, method = "GET", body?: unknown): Promise<Answer> {
-  const answer = await send(path, method, body);
+  const answer = await send(path, { method, body });
   return (await answer.json()) as Answer;
 }
 
-async function send(path: string, method: string, body?: unknown, etag?: string): Promise<Response> {
+export interface Asked {
+  method?: string;
+  body?: unknown;
+  etag?: string;
+  /** An answer that does not come in this time does not come. */
+  patienceMs?: number;
+}
+
+/** Send what is asked; with the login renewed where that can be done without anybody. Throws Refused. */
+export async function send(path: string, asked: Asked = {}): Promise<Response> {
+  try {
+    return await sendOnce(path, asked);
+  } catch (error) {
+    // Whoever is not known was not served: it is asked again, and nothing is done twice.
+    if (error instanceof Refused && error.problem.is_logged_out && (await renewLogin())) return sendOnce(path, asked);
+    throw error;
+  }
+}
+
+async function sendOnce(path: string, { method = "GET", body, etag, patienceMs }: Asked): Promise<Response> {
   const headers: Record<string, string> = { "X-XSRFToken": document.body.dataset["xsrf"] ?? "" };
   if (etag) headers["If-None-Match"] = etag;
   const options: RequestInit = { method, headers, cache: "no-store", redirect: "error" };
+  if (patienceMs) options.signal = AbortSignal.timeout(patienceMs);
   if (body !== undefined) {
     headers["Content-Type"] = "application/json";
     options.body = JSON.stringify(body);
@@ -34,80 +61,10 @@ async function send(path: string, method: string, body?: unknown, etag?: string)
   try {
     answer = await fetch(BASE + path, options);
   } catch {
-    throw new Refused(0, { code: "away", sentence: AWAY, is_logged_out: false });
+    throw new Refused(0, { code: "away", sentence: UNREACHABLE, is_logged_out: false });
   }
   if (answer.ok || answer.status === 304) return answer;
-  const problem = (await answer.json().catch(() => ({ code: "away", sentence: AWAY, is_logged_out: false }))) as ApiProblem;
+  // What is no JSON is the proxy's, or the hub's while it does not know of its service.
+  const problem = (await answer.json().catch(() => ({ code: "away", sentence: SERVICE_AWAY, is_logged_out: false }))) as ApiProblem;
   throw new Refused(answer.status, problem.is_logged_out ? { ...problem, sentence: LOGGED_OUT } : problem);
-}
-
-export interface Live<Answer> {
-  data: Answer | undefined;
-  /** Why it is not up to date, in a sentence. */
-  problem: string;
-  /** When `data` came, by the page's clock. */
-  atMs: number;
-  refresh: () => void;
-}
-
-/** Keep an answer of the API up to date while the page is seen: every so often, less often while nothing answers. */
-export function useLive<Answer>(path: string | undefined, everyMs: number): Live<Answer> {
-  const [state, setState] = useState<{ path: string; data: Answer | undefined; problem: string; atMs: number }>();
-  const wake = useRef<() => void>(() => undefined);
-  useEffect(() => {
-    if (path === undefined) return;
-    let isOver = false;
-    let failures = 0;
-    let etag = "";
-    let timer = 0;
-    const look = async () => {
-      window.clearTimeout(timer);
-      if (!document.hidden) {
-        try {
-          const answer = await send(path, "GET", undefined, etag);
-          if (isOver) return;
-          failures = 0;
-          etag = answer.headers.get("ETag") ?? "";
-          if (answer.status === 304) {
-            setState((old) => (old ? { ...old, problem: "", atMs: performance.now() } : old));
-          } else {
-            const data = (await answer.json()) as Answer;
-            if (!isOver) setState({ path, data, problem: "", atMs: performance.now() });
-          }
-        } catch (error) {
-          if (isOver) return;
-          failures += 1;
-          const sentence = error instanceof Refused ? error.message : AWAY;
-          const isFinal = error instanceof Refused && (error.status === 403 || error.status === 404);
-          setState((old) => ({
-            path,
-            data: isFinal || old?.path !== path ? undefined : old.data,
-            problem: sentence,
-            atMs: performance.now(),
-          }));
-        }
-      }
-      if (isOver) return;
-      const pause = everyMs * Math.min(10, 1 + failures) * (0.9 + 0.2 * Math.random());
-      timer = window.setTimeout(look, pause);
-    };
-    const shown = () => {
-      if (!document.hidden) void look();
-    };
-    wake.current = () => void look();
-    document.addEventListener("visibilitychange", shown);
-    void look();
-    return () => {
-      isOver = true;
-      window.clearTimeout(timer);
-      document.removeEventListener("visibilitychange", shown);
-    };
-  }, [path, everyMs]);
-  const isOf = state !== undefined && state.path === path;
-  return {
-    data: isOf ? state.data : undefined,
-    problem: isOf ? state.problem : "",
-    atMs: isOf ? state.atMs : 0,
-    refresh: () => wake.current(),
-  };
 }

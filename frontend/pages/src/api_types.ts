@@ -259,6 +259,8 @@ export interface NowView {
   counts: PoolCounts;
   nodes: ShownNode[];
   queue: ShownRequest[];
+  own_queue: ShownRequest[];
+  own_waiting: number;
   frees_next: Freeing[];
   warnings: string[];
 }
@@ -337,6 +339,7 @@ export interface ProjectView {
 
 export interface ProjectsView {
   projects: ProjectChoice[];
+  opens: string;
 }
 
 export interface QuotaFileReport {
@@ -458,6 +461,7 @@ export interface ShownRequest {
   label: string;
   lease: string | null;
   may_change: boolean;
+  is_for_own: boolean;
 }
 
 export interface ShownSlot {

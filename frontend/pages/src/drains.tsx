@@ -1,9 +1,9 @@
 // Emptying a node, now or at a time, and taking it back: for admins.
 import { useState } from "preact/hooks";
-import { useLive } from "./api";
 import type { NodeState, NowView, ShownNode } from "./api_types";
+import { useLive } from "./live";
 import { type Choice, useMoment } from "./moment_choice";
-import { Act, Section, Trouble, Waiting } from "./parts";
+import { Act, Section, Waiting } from "./parts";
 import { count, describeDrain } from "./words";
 
 const HOUR_MS = 3_600_000;
@@ -19,7 +19,6 @@ export function NodesToDrain() {
   const view = live.data;
   return (
     <Section title="Nodes" note="A drained node is given nothing more: running cells end as they would, idle sessions leave at once. It holds until you give the node back, through restarts.">
-      <Trouble sentence={live.problem} onRetry={live.refresh} />
       {!view && !live.problem && <Waiting what="Looking at the pool …" />}
       {view?.nodes.length === 0 && <p class="empty">No node has joined the pool yet.</p>}
       {view && <ul class="cards">{view.nodes.map((one) => <Node key={one.node} one={one} word={view.slot_word} onDone={live.refresh} />)}</ul>}

@@ -3,6 +3,7 @@ import { render } from "preact";
 import { Announced } from "./announcements";
 import { PageGuard } from "./page_guard";
 import { PAGES } from "./pages";
+import { Troubles } from "./troubles";
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
 
@@ -11,6 +12,7 @@ const place = document.getElementById("app");
 if (Page && place) {
   const shown = (
     <>
+      <Troubles />
       <Announced />
       <PageGuard><Page /></PageGuard>
     </>

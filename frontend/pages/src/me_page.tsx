@@ -1,9 +1,9 @@
 // *Me*: what I run and wait for, what I may use, what my last cells cost.
 import { MyRequests } from "./allowances";
-import { useLive } from "./api";
 import type { CellReceipt, MeView, MyCell, NodeCells, ProjectStanding, ReceiptsView, ShownRequest } from "./api_types";
+import { useLive } from "./live";
 import { showWait } from "./now_page";
-import { Act, Bar, Copy, Section, Table, Trouble, Waiting } from "./parts";
+import { Act, Bar, Copy, Section, Table, Waiting } from "./parts";
 import { count, shortName, showAge, showDuration, showHours, showMilli, showSize, showTime } from "./words";
 
 const CANCELLED: Record<string, string> = {
@@ -29,11 +29,10 @@ export function MePage() {
     cells.refresh();
   };
   const view = me.data;
-  if (!view) return me.problem ? <Trouble sentence={me.problem} onRetry={me.refresh} /> : <Waiting what="Looking for your cells …" />;
+  if (!view) return me.problem ? null : <Waiting what="Looking for your cells …" />;
   const word = view.slot_word;
   return (
     <>
-      <Trouble sentence={me.problem} onRetry={me.refresh} />
       <p class="summary" role="status">{summary(view)}</p>
       <Section title="Running and kept ready">
         {view.running.length === 0 ? (
@@ -47,7 +46,7 @@ export function MePage() {
           <ul class="cards">{view.waiting.map((one) => <WaitingCard key={one.lease} one={one} word={word} onDone={refresh} />)}</ul>
         </Section>
       )}
-      <Background cells={cells.data} problem={cells.problem} onRetry={cells.refresh} onDone={refresh} />
+      <Background cells={cells.data} onDone={refresh} />
       <Section title="What you may use">
         {view.projects.length === 0 ? (
           <p class="empty">No quotas are set for your projects: what is free is yours to use.</p>
@@ -57,7 +56,6 @@ export function MePage() {
       </Section>
       <MyRequests projects={view.own_projects} budgets={view.used_budgets} word={word} />
       <Section title="Last cells" note="What each cost, and what would serve better next time.">
-        <Trouble sentence={receipts.problem} onRetry={receipts.refresh} />
         {receipts.data && receipts.data.week_wait_ms !== null && (
           <p>Half of your cells of the last 7 days waited for {receipts.data.week_wait_ms < 1000 ? "less than a second" : `${showDuration(receipts.data.week_wait_ms)} or less`}.</p>
         )}
@@ -109,10 +107,11 @@ function Running({ one, word, onDone }: { one: MyCell; word: string; onDone: () 
 function WaitingCard({ one, word, onDone }: { one: ShownRequest; word: string; onDone: () => void }) {
   const path = `/cells/${encodeURIComponent(one.lease ?? "")}`;
   const isHeld = one.reason.startsWith("you hold it");
-  const name = one.label || `place ${one.position}`;
+  const place = one.is_for_own ? "For a node of yours" : `Place ${one.position}`;
+  const name = one.label || place.toLowerCase();
   return (
     <li class="card">
-      <h3>Place {one.position} <small>{count(one.gpus, word)}{one.label && `, ${one.label}`}</small></h3>
+      <h3>{place} <small>{count(one.gpus, word)}{one.label && `, ${one.label}`}</small></h3>
       <p>Waited {showAge(one.waited_ms)}{showWait(one) && `, ${showWait(one)}`}.</p>
       {one.reason && <p class="reason"><span class="note">Why: </span>{one.reason}.</p>}
       <p class="actions">
@@ -127,13 +126,12 @@ function WaitingCard({ one, word, onDone }: { one: ShownRequest; word: string; o
   );
 }
 
-function Background(props: { cells: NodeCells | undefined; problem: string; onRetry: () => void; onDone: () => void }) {
+function Background(props: { cells: NodeCells | undefined; onDone: () => void }) {
   const cells = props.cells?.cells.filter((one) => !one.is_attended) ?? [];
   const missing = props.cells?.missing ?? [];
-  if (!props.problem && cells.length === 0 && missing.length === 0) return null;
+  if (cells.length === 0 && missing.length === 0) return null;
   return (
     <Section title="Without a notebook" note="Cells in the background, or whose notebook is gone. What you copy brings output and variables into any notebook of yours.">
-      <Trouble sentence={props.problem} onRetry={props.onRetry} />
       {missing.length > 0 && <p class="warning">No answer from {missing.join(", ")}: cells there are not shown.</p>}
       <ul class="cards">
         {cells.map((one) => (
@@ -176,7 +174,7 @@ function Receipts({ view }: { view: ReceiptsView }) {
   const isMeasured = view.receipts.some((one) => one.mean_utilization !== null || one.peak_memory_bytes !== null);
   const number = (name: string) => ({ name, isNumber: true });
   return (
-    <Table label="Last cells" columns={["Ended", "Cell", "How", number("Waited"), number("Ran"), number(`${view.slot_word} time`), number("Borrowed"), number("Returned"), ...(isMeasured ? [number("Busy"), number("Peak")] : []), "Where"]}>
+    <Table isWide label="Last cells" columns={["Ended", "Cell", "How", number("Waited"), number("Ran"), number(`${view.slot_word} time`), number("Borrowed"), number("Returned"), ...(isMeasured ? [number("Busy"), number("Peak")] : []), "Where"]}>
       {view.receipts.map((one) => <Receipt key={`${one.cell}-${one.ended_at_ms}`} one={one} word={view.slot_word} isMeasured={isMeasured} />)}
     </Table>
   );

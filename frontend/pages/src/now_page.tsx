@@ -1,7 +1,7 @@
 // *Now*: nodes and their slots as a picture, the line with its reasons, what frees next.
-import { useLive } from "./api";
 import type { NowView, PoolCounts, ShownNode, ShownRequest, ShownSlot } from "./api_types";
-import { Section, Table, Trouble, Waiting } from "./parts";
+import { useLive } from "./live";
+import { Section, Table, Waiting } from "./parts";
 import { count, describeDrain, shortName, showAge, showDuration, showSize } from "./words";
 
 const EVERY_MS = 3000;
@@ -22,12 +22,8 @@ const WORDS = Object.fromEntries(STATES.map((one) => [one.state, one])) as Recor
 export function NowPage() {
   const live = useLive<NowView>("/now", EVERY_MS);
   const view = live.data;
-  return (
-    <>
-      <Trouble sentence={live.problem} onRetry={live.refresh} />
-      {view ? <Now view={view} /> : !live.problem && <Waiting what="Looking at the pool …" />}
-    </>
-  );
+  if (!view) return live.problem ? null : <Waiting what="Looking at the pool …" />;
+  return <Now view={view} />;
 }
 
 function Now({ view }: { view: NowView }) {
@@ -54,6 +50,7 @@ function Now({ view }: { view: NowView }) {
         <Section title="Waiting">
           <Queue view={view} />
         </Section>
+        {view.own_queue.length > 0 && <OwnQueue view={view} />}
         <Section title="Frees next" note="At the latest, by the time that cells may take. Most end before.">
           {view.frees_next.length === 0 ? (
             <p class="empty">{counts.free > 0 ? `${count(counts.free, word)} free now.` : "No cell runs."}</p>
@@ -157,16 +154,48 @@ function Queue({ view }: { view: NowView }) {
   );
 }
 
+function OwnQueue({ view }: { view: NowView }) {
+  const isMine = view.own_queue.every((one) => one.is_mine);
+  const more = view.own_waiting - view.own_queue.length;
+  return (
+    <Section title={isMine ? "Waiting for a node of yours" : "Waiting for nodes that users have brought"} note="Not in the line of the pool: only a node of their own can serve them, and nobody else waits for it.">
+      <Table label="Who waits for a node of their own" columns={["Who", { name: `${view.slot_word}s`, isNumber: true }, { name: "Waited", isNumber: true }]}>
+        {view.own_queue.map((one) => <OwnRow key={one.lease} one={one} />)}
+      </Table>
+      {more > 0 && <p class="note">and {more.toLocaleString()} more.</p>}
+    </Section>
+  );
+}
+
+function OwnRow({ one }: { one: ShownRequest }) {
+  return (
+    <>
+      <tr>
+        <td>{showWho(one)}</td>
+        <td class="number">{one.gpus}</td>
+        <td class="number">{showAge(one.waited_ms)}</td>
+      </tr>
+      {one.reason && <tr class="why"><td colSpan={3}>{one.reason}</td></tr>}
+    </>
+  );
+}
+
+function showWho(one: ShownRequest) {
+  return (
+    <>
+      {one.is_mine ? <strong>you</strong> : one.user}
+      {one.label && <span class="note"> {one.label}</span>}
+    </>
+  );
+}
+
 function Row({ one }: { one: ShownRequest }) {
   const words = [showWait(one), one.reason].filter((word) => word !== "");
   return (
     <>
       <tr class={one.is_mine ? "mine" : ""}>
         <td class="number">{one.position}</td>
-        <td>
-          {one.is_mine ? <strong>you</strong> : one.user}
-          {one.label && <span class="note"> {one.label}</span>}
-        </td>
+        <td>{showWho(one)}</td>
         <td class="number">{one.gpus}</td>
         <td class="number">{showAge(one.waited_ms)}</td>
       </tr>

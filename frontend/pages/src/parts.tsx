@@ -1,7 +1,7 @@
 // What several pages are made of.
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
-import { ask, LOGGED_OUT } from "./api";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { ask } from "./api";
 
 /** A part of a page under a heading. */
 export function Section(props: { title: string; note?: string; children: ComponentChildren }) {
@@ -15,41 +15,41 @@ export function Section(props: { title: string; note?: string; children: Compone
   );
 }
 
-/** Says why what is shown is not up to date, once, to everybody. */
-export function Trouble(props: { sentence: string; onRetry: () => void }) {
-  if (!props.sentence) return null;
-  return (
-    <p class="problem" role="alert">
-      {props.sentence}{" "}
-      {props.sentence === LOGGED_OUT ? (
-        <a href={location.href}>Log in again</a>
-      ) : (
-        <button type="button" class="quiet" onClick={props.onRetry}>Look again</button>
-      )}
-    </p>
-  );
-}
-
 /** Stands where something is about to be shown. */
 export function Waiting(props: { what: string }) {
   return <p class="empty" aria-busy="true">{props.what}</p>;
 }
 
-/** A table that scrolls in itself where it is too wide. */
-export function Table(props: { label: string; columns: (string | { name: string; isNumber?: boolean; isOptional?: boolean })[]; children: ComponentChildren }) {
+type Column = string | { name: string; isNumber?: boolean; isOptional?: boolean };
+
+/** A table. Where it is too wide it scrolls in itself; one of many columns is a list of cards on a phone instead. */
+export function Table(props: { label: string; columns: Column[]; isWide?: boolean; children: ComponentChildren }) {
+  const table = useRef<HTMLTableElement>(null);
+  const columns = props.columns.map((column) => (typeof column === "string" ? { name: column } : column));
+  useLayoutEffect(() => {
+    // Each cell carries the name of its column, which stands before it on a card. What is no longer laid out as a table
+    // browsers take for none: said by its role, it stays one.
+    for (const row of (props.isWide && table.current?.rows) || []) {
+      row.setAttribute("role", "row");
+      [...row.cells].forEach((cell, at) => {
+        cell.setAttribute("role", cell.tagName === "TH" ? "columnheader" : "cell");
+        if (row.cells.length === columns.length) cell.setAttribute("data-column", columns[at]?.name ?? "");
+      });
+    }
+  });
+  const group = props.isWide ? { role: "rowgroup" as const } : {};
   return (
     <div class="scroll" role="region" aria-label={props.label} tabIndex={0}>
-      <table>
-        <thead>
+      <table ref={table} {...(props.isWide ? { class: "wide", role: "table" as const } : {})}>
+        <thead {...group}>
           <tr>
-            {props.columns.map((column) => {
-              const { name, isNumber = false, isOptional = false } = typeof column === "string" ? { name: column } : column;
+            {columns.map(({ name, isNumber = false, isOptional = false }) => {
               const kind = `${isNumber ? "number" : ""} ${isOptional ? "optional" : ""}`.trim();
               return name ? <th scope="col" class={kind}>{name}</th> : <td />;
             })}
           </tr>
         </thead>
-        <tbody>{props.children}</tbody>
+        <tbody {...group}>{props.children}</tbody>
       </table>
     </div>
   );

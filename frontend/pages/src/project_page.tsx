@@ -2,12 +2,12 @@
 import { Fragment } from "preact";
 import { useState } from "preact/hooks";
 import { RequestsToDecide } from "./allowances";
-import { useLive } from "./api";
 import type { ProjectView, ProjectsView, RunningShown, ShownRequest, UsePart } from "./api_types";
 import { FirstInLine } from "./boosts";
 import { Chart, type Series } from "./chart";
+import { useLive } from "./live";
 import { Project } from "./me_page";
-import { Act, Bar, Section, Table, Trouble, Waiting } from "./parts";
+import { Act, Bar, Section, Table, Waiting } from "./parts";
 import { count, showAge, showHours } from "./words";
 
 const HOUR_MS = 3_600_000;
@@ -25,7 +25,7 @@ export function ProjectPage() {
   const asked = new URLSearchParams(location.search);
   const [project, setProject] = useState(asked.get("project") ?? "");
   const [stretch, setStretch] = useState(STRETCHES.find((one) => one.stretch === asked.get("by")) ?? STRETCHES[1]!);
-  const name = project || choices.data?.projects[0]?.project || "";
+  const name = project || choices.data?.opens || "";
   const path = name ? `/projects/${encodeURIComponent(name)}?stretch=${stretch.stretch}&count=${stretch.count}` : undefined;
   const live = useLive<ProjectView>(path, 10_000);
   const choose = (newProject: string, newStretch: typeof stretch) => {
@@ -36,7 +36,6 @@ export function ProjectPage() {
   };
   return (
     <>
-      <Trouble sentence={choices.problem || live.problem} onRetry={() => (choices.problem ? choices.refresh() : live.refresh())} />
       <form class="choices" onSubmit={(event) => event.preventDefault()}>
         <label>
           Project{" "}
@@ -119,7 +118,7 @@ function Share({ view }: { view: ProjectView }) {
       <Chart label={label} times={view.parts.map((part) => part.from_ms)} series={series} unit={`${view.slot_word}-hours`} />
       <details>
         <summary>As a table</summary>
-        <Table label="Share over time" columns={["From", ...shown.map((one) => ({ name: one.name, isNumber: true }))]}>
+        <Table isWide label="Share over time" columns={["From", ...shown.map((one) => ({ name: one.name, isNumber: true }))]}>
           {view.parts.map((part) => (
             <tr key={part.from_ms}>
               <td>{showStretch(part, view.stretch)}</td>
@@ -159,7 +158,7 @@ function Labels({ view }: { view: ProjectView }) {
   if (view.labels.length === 0) return <p class="empty">No cell with a label has run in this time.</p>;
   const most = Math.max(...view.labels.map((one) => one.slot_ms), 1);
   return (
-    <Table label="Experiments" columns={["Label", ...(view.is_led ? ["Who"] : []), `${view.slot_word}-hours`, { name: "Cells", isNumber: true }]}>
+    <Table isWide label="Experiments" columns={["Label", ...(view.is_led ? ["Who"] : []), `${view.slot_word}-hours`, { name: "Cells", isNumber: true }]}>
       {view.labels.map((one) => (
         <tr key={`${one.name} ${one.user}`}>
           <td>{one.name}</td>
@@ -197,7 +196,7 @@ function ordinal(number: number): string {
 
 function Running({ rows, word, onDone }: { rows: RunningShown[]; word: string; onDone: () => void }) {
   return (
-    <Table label="Running" columns={["Who", "Cell", { name: "Where", isOptional: true }, { name: "For", isNumber: true }, { name: "Share", isOptional: true }, ""]}>
+    <Table isWide label="Running" columns={["Who", "Cell", { name: "Where", isOptional: true }, { name: "For", isNumber: true }, { name: "Share", isOptional: true }, ""]}>
       {rows.map((one) => (
         <tr key={one.lease}>
           <td>{one.user}</td>

@@ -1,8 +1,9 @@
 // *Quotas*: the quota file as forms, each setting with what it means; a preview, then in force; who changed what; undo.
 import { useMemo, useState } from "preact/hooks";
-import { ask, useLive } from "./api";
+import { ask } from "./api";
 import type { QuotaFileReport, QuotaLog, QuotaPreview, QuotasEdited, SettingEdit } from "./api_types";
-import { Section, Table, Trouble, Waiting } from "./parts";
+import { useLive } from "./live";
+import { Section, Table, Waiting } from "./parts";
 import { changedMeanwhile, settingErrors } from "./quota_refusals";
 import { type Kind, type Path, TABLES, type Value, isTable, keyOf, kindAt, pathOf, readValue, showUnset, showValue } from "./quota_schema";
 import { showDuration, showMomentAt } from "./words";
@@ -32,7 +33,6 @@ export function QuotasPage() {
   };
   return (
     <>
-      <Trouble sentence={file.problem || log.problem} onRetry={refresh} />
       {shown ? (
         <Editor report={shown} latest={file.data ?? shown} onKeep={() => setSeen((old) => old ?? shown)} onMade={refresh} />
       ) : (
@@ -266,7 +266,7 @@ function Preview({ preview }: { preview: QuotaPreview }) {
       {preview.by_project && <p>{preview.by_project}</p>}
       {preview.warnings.map((one) => <p key={one} class="warning">{one}</p>)}
       {preview.rows.length > 0 && (
-        <Table label="Waits by project" columns={["Project", { name: "Cells", isNumber: true }, { name: "Waits as it is", isNumber: true }, { name: "Waits with the change", isNumber: true }]}>
+        <Table isWide label="Waits by project" columns={["Project", { name: "Cells", isNumber: true }, { name: "Waits as it is", isNumber: true }, { name: "Waits with the change", isNumber: true }]}>
           {preview.rows.map((one) => (
             <tr key={one.project}>
               <td>{one.project}</td>
@@ -300,7 +300,7 @@ function History(props: { log: QuotaLog; version: string; onMade: () => void }) 
         <span role="status">{said.join(" ")}</span>
       </div>
       {props.log.versions.length > 0 && (
-        <Table label="Versions of the quota file" columns={["When", "Who", "Why", "What"]}>
+        <Table isWide label="Versions of the quota file" columns={["When", "Who", "Why", "What"]}>
           {props.log.versions.map((one) => (
             <tr key={`${one.version}-${one.at_ms}`} class={one.is_in_force ? "mine" : ""}>
               <td>{showMomentAt(one.at_ms)}</td>

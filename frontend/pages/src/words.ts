@@ -58,6 +58,11 @@ export function showTime(unixMs: number): string {
   return new Date(unixMs).toLocaleString([], { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 }
 
+/** Write a time of today to the second: "14:03:12". */
+export function showClock(unixMs: number): string {
+  return new Date(unixMs).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+}
+
 /** Write when it is so long from now, to the minute and with the zone: asked again and again, it says the same. */
 export function showMoment(inMs: number): string {
   return showMomentAt(Math.round((Date.now() + inMs) / MINUTE) * MINUTE);

@@ -123,6 +123,38 @@ def test_a_node_that_somebody_has_brought_is_shown_to_them_and_to_admins_and_is_
         assert now.frees_next == pools.frees_next
 
 
+def test_who_waits_for_a_node_that_they_have_brought_is_told_to_them_and_to_admins_apart_from_the_line() -> None:
+    own = waiting("w-box", ADA, ML, 1)
+    report = msgspec.structs.replace(REPORT, waiting_for_own=(own,))
+    bob = Viewer(user=BOB, groups=("ml",))
+    for viewer, sees in ((ADA_LOOKS, ["w-box"]), (ADMIN, ["w-box"]), (bob, []), (LEAD, []), (NOBODY, [])):
+        now, before = view_now(report, Sight(viewer, report)), view_now(REPORT, seen(viewer))
+        assert [one.lease for one in now.own_queue] == sees
+        assert now.own_waiting == len(sees)
+        assert all(one.is_for_own for one in now.own_queue)
+        assert (now.queue, now.counts.waiting) == (before.queue, before.counts.waiting)
+    mine = view_me(report, Sight(ADA_LOOKS, report)).waiting
+    assert [(one.lease, one.is_for_own) for one in mine] == [("w-ada", False), ("w-box", True)]
+
+
+def test_project_opens_on_ones_own_and_for_who_is_in_none_on_the_one_most_in_use() -> None:
+    busy = tuple(msgspec.structs.replace(row, used_milli=9 * (row.project == GUESTS)) for row in REPORT.projects)
+    report = msgspec.structs.replace(REPORT, projects=busy)
+    nobodys = Viewer(user=UserName("liz"), leads=("ml",))
+    member = Viewer(user=UserName("root"), groups=("vision",), is_admin=True)
+    newcomer = Viewer(user=UserName("new"))
+    for viewer, opens in (
+        (ADMIN, "guests"),
+        (member, "vision"),
+        (ADA_LOOKS, "ml"),
+        (nobodys, "ml"),
+        (newcomer, "default"),
+    ):
+        projects = view_projects(report, Sight(viewer, report))
+        assert projects.opens == opens, viewer
+        assert projects.opens in [one.project for one in projects.projects]
+
+
 def test_of_a_long_line_the_first_are_shown_and_ones_own_wherever_they_stand() -> None:
     rows = [waiting(f"w{number}", EVE, GUESTS, number) for number in range(1, 2_000)]
     report = msgspec.structs.replace(REPORT, waiting=(*rows, waiting("w-ada", ADA, ML, 2_000)), waiting_count=2_000)

@@ -146,6 +146,17 @@ def test_the_code_of_a_login_is_not_in_the_log(
     assert "secret" not in caplog.text
 
 
+def test_who_cannot_be_asked_of_the_hub_reads_that_and_does_not_lose_their_login(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _know_a_hub(monkeypatch)
+    ask = "GET /pool/api/v1/now HTTP/1.1\r\nHost: hub\r\nAuthorization: token t\r\nConnection: close\r\n\r\n"
+    said = _answer(ask.encode(), tmp_path)
+    assert said.startswith(b"HTTP/1.1 503")
+    assert b'{"code":"no-hub","sentence":"The hub does not say who you are: it may be starting again.' in said
+    assert b'"is_logged_out":false' in said
+
+
 def test_a_login_that_begins_is_remembered_without_what_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     _know_a_hub(monkeypatch)
     login = PageLogin.instance()
@@ -157,7 +168,9 @@ def test_a_login_that_begins_is_remembered_without_what_was_asked_for(monkeypatc
 @pytest.mark.parametrize(
     ("asked", "back"),
     [
-        ("/pool/project?project=ml", "/pool/project"),
+        ("/pool/project?project=p%2Fq+r&by=week", "/pool/project?project=p%2Fq+r&by=week"),
+        ("/pool/project?next=https://evil.example", "/pool/project"),
+        (f"/pool/project?project={'x' * 200}", "/pool/project"),
         ("/pool/me", "/pool/me"),
         ("//evil.example/pool/", None),
         ("https://evil.example/", None),

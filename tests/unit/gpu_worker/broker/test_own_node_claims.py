@@ -17,6 +17,7 @@ from gpu_worker.broker.metering import Metering
 from gpu_worker.broker.node_notes import AWAITED_MS
 from gpu_worker.broker.own_node_claims import MOST_SLOTS
 from gpu_worker.broker.picture import draw
+from gpu_worker.broker.pool_report import draw_pool
 from gpu_worker.broker.recall import past
 from gpu_worker.node_registry import NodeRegistry
 from gpu_worker.scheduler import events
@@ -166,6 +167,16 @@ def test_it_says_nothing_of_the_cells_of_others(pool: BrokerParts) -> None:
 def written(pool: BrokerParts) -> list[Any]:
     pool.writer.close()
     return pool.ledger.cells()
+
+
+def test_a_page_is_told_apart_from_the_line_who_waits_for_it_alone(pool: BrokerParts) -> None:
+    fill(pool)
+    come(pool, slots=pool.registration(OWN, 2).slots)
+    pool.submit(ANN, "mine", gpus=2)  # of which the pool has no node
+    waits = pool.submit(ANN, "next", gpus=2)
+    drawn = draw_pool(pool.shell, pool.agents, pool.now_ms, lambda _: "", started_ms=0, serves_hub=True)
+    assert (drawn.waiting, drawn.waiting_count) == ((), 0)
+    assert [(one.lease, one.user) for one in drawn.waiting_for_own] == [(waits, "ann")]
 
 
 def test_its_cells_are_its_owners_in_the_project_that_they_asked_for_and_cost_nothing(pool: BrokerParts) -> None:
