@@ -15,6 +15,7 @@ from pathlib import Path
 
 from bulletin.ids import AgentId, LeaseId
 from gpu_worker.config import PoolSettings
+from gpu_worker.executor.namespaces import TEMPORARY
 
 
 class FolderScratch:
@@ -24,7 +25,10 @@ class FolderScratch:
         """Choose where they are: where cells have their temporary files, if the agent can remove them there."""
         may_remove = os.geteuid() == 0 or settings.isolation != "unix-user"
         chosen = settings.environment.get("TMPDIR", "") if may_remove else ""
-        self._base = Path(chosen or tempfile.gettempdir())
+        base = Path(chosen or tempfile.gettempdir())
+        if settings.isolation == "unix-user":  # executors have none of what is in the agent's /tmp
+            base = next((Path(one) for one in TEMPORARY if Path(one) in base.parents), base)
+        self._base = base
         self._prefix = f"bulletin-files-{_hash(agent)[:8]}-"
 
     def place(self, lease: LeaseId) -> Path:

@@ -10,6 +10,7 @@ import os
 import resource
 import signal
 import sys
+import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -170,6 +171,7 @@ def _take_environ(fork: Fork) -> None:
     clean = without_secrets(os.environ)
     for name in set(os.environ) - set(clean):
         del os.environ[name]
+    _leave_lost_temporary_folder()
     choose_plots()
     started_in = str(Path.cwd())
     if fork.folder is not None:
@@ -186,6 +188,16 @@ def _take_environ(fork: Fork) -> None:
     ours = str(Path(bulletin.__path__[0]).parent)
     if ours not in sys.path:
         sys.path.append(ours)
+
+
+def _leave_lost_temporary_folder() -> None:
+    """Have temporary files where they go by default, if the folder for the agent's is not there: /tmp is another one.
+
+    A job of Slurm, for one, may have its own folder below /tmp.
+    """
+    if not Path(os.environ.get("TMPDIR", "/")).is_dir():
+        del os.environ["TMPDIR"]
+        tempfile.tempdir = None  # what was found out in the zygote
 
 
 def _prctl(option: int, value: int) -> None:

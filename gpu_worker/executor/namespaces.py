@@ -23,7 +23,7 @@ from bulletin.wire.messages import Namespaces
 _CLONE_NEWNS, _CLONE_NEWIPC, _CLONE_NEWPID = 0x00020000, 0x08000000, 0x20000000
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_BIND, _MS_REC, _MS_SLAVE = 2, 4, 8, 4096, 16384, 1 << 19
 #: Folders that everybody writes to.
-_TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108  each executor gets its own
+TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108  each executor gets its own
 #: Here, too, folders that everybody writes to are for each executor alone; what they are for is small.
 _RUN = Path("/run")
 _SMALL_SHARED = ("/var/crash", "/var/lock")
@@ -170,7 +170,7 @@ def _limit_system_v(private: Namespaces) -> None:
 
 def _replace_shared_folders(private: Namespaces, kept: Iterable[str]) -> None:
     """Hide what everybody writes to, and who would start a process outside of here; show again what is kept."""
-    temporary = _find_folders(_TEMPORARY)
+    temporary = _find_folders(TEMPORARY)
     managers = _find_folders(_MANAGERS)
     small = _find_folders(_SMALL_SHARED) | set(_find_writable_by_all(_RUN))
     # A link from one to another is the other.

@@ -338,6 +338,18 @@ def test_programs_that_are_set_uid_or_set_gid_give_nothing(agent_of_users: Agent
         alice.close()
 
 
+def test_temporary_files_go_to_the_own_tmp_where_the_agents_folder_is_inside_the_nodes(
+    agent: Agent, tmp_path: Path
+) -> None:
+    session = agent.fork(namespaces=Namespaces(), TMPDIR=str(tmp_path))
+    try:
+        asked = "import os, tempfile\nwith tempfile.NamedTemporaryFile() as file: print(os.path.dirname(file.name))"
+        assert said(session, asked) == "/tmp\n"
+        assert said(session, "print(os.environ.get('TMPDIR'))") == "None\n"
+    finally:
+        session.close()
+
+
 def test_who_shares_a_unix_user_may_share_tmp(agent: Agent, tmp_path: Path) -> None:
     session = agent.fork(namespaces=Namespaces(has_own_tmp=False))
     try:

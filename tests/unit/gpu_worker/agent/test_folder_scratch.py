@@ -34,6 +34,17 @@ def make_deep(folder: Path) -> None:
     os.close(inner)
 
 
+@pytest.mark.parametrize(
+    ("own", "base"), [("/tmp/job-7", "/tmp"), ("/var/tmp/a/b", "/var/tmp"), ("/scratch", "/scratch")]
+)
+def test_it_is_where_executors_with_a_tmp_of_their_own_have_a_folder(
+    own: str, base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", own)
+    settings = Pool(folder=str(tmp_path), slots=1, isolation="unix-user").settings()
+    assert FolderScratch(AgentId("a"), settings).place(LeaseId("l")).parent == Path(base)
+
+
 def test_the_folder_of_a_lease_is_removed_however_deep_it_is(scratch: FolderScratch) -> None:
     make_deep(scratch.place(LeaseId("l")))
     asyncio.run(scratch.remove(LeaseId("l")))
