@@ -146,6 +146,14 @@ def _check_requests(state: State) -> None:
             raise InvariantBroken(f"{request.id} is on hold, and is late")
         if request.walltime_ms > most_walltime_ms(state.accounts, request.project, request.user, request.qos):
             raise InvariantBroken(f"{request.id} may run longer than its QoS, or an allowance, gives")
+    late = {(at.project.id, name): cost for at in state.accounts.by_id.values() for name, cost in at.late.items()}
+    known = {
+        (at.project.id, request.id): request.entry.shape.cost
+        for request in pending
+        if request.is_late_in_pool
+        for at in state.accounts.of(request.project).path
+    }
+    _same("late requests", late, known)
     _same("requests of sessions", state.asking, {request.session: request.id for request in pending})
     _same("one request a session", len(state.asking), len(pending))
     held = {request.session: request.id for request in pending if request.standing is RequestStatus.HELD}

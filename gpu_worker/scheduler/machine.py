@@ -391,7 +391,6 @@ class Scheduler:
         """Let those stand first who have waited for their patience."""
         state = self.state
         for owner in state.patience.pop_due(self._now_ms):
-            found = next_late(state.accounts, state.pending, owner)
-            if found is not None and found[0] <= self._now_ms:
-                state.promote(state.pending[found[1].id])
+            while (found := next_late(state.accounts, state.pending, owner)) and found[0] <= self._now_ms:
+                state.promote(state.pending[found[1].id])  # of those for the own node, all
             state.patience.watch(state.accounts, state.pending, owner)

@@ -8,7 +8,7 @@ import pytest
 
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, UserName
 from gpu_worker.scheduler import events as ev
-from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Refuse
+from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Reclaim, Refuse
 from gpu_worker.scheduler.estimates.explain import waiting
 from gpu_worker.scheduler.invariants import check
 from gpu_worker.scheduler.machine import Scheduler
@@ -23,8 +23,8 @@ QOS = (QoS(name="interactive", priority=2, walltime_ms=30 * MINUTE, queued_per_u
 class Pool:
     """A scheduler whose invariants are checked after each event; cells begin when they are granted."""
 
-    def __init__(self, *projects: Project, node_pools: tuple[NodePool, ...] = ()) -> None:
-        self.scheduler = Scheduler(SchedulerSettings(qos=QOS, projects=projects, node_pools=node_pools))
+    def __init__(self, *projects: Project, node_pools: tuple[NodePool, ...] = (), qos: tuple[QoS, ...] = QOS) -> None:
+        self.scheduler = Scheduler(SchedulerSettings(qos=qos, projects=projects, node_pools=node_pools))
         self.now_ms, self._named = 0, 0
 
     def say(self, event: ev.Event) -> list[Action]:
@@ -455,39 +455,40 @@ def test_an_agent_that_comes_back_has_its_cells_still_and_they_cost_nothing() ->
     assert again.used() == 0
 
 
+@pytest.mark.parametrize("slow", [0, 30], ids=["soon", "for longer than the patience"])
 @pytest.mark.parametrize("seed", range(12))
-def test_whatever_happens_nobody_is_on_a_node_of_another(seed: int) -> None:
+def test_whatever_happens_nobody_is_on_a_node_of_another(seed: int, slow: int) -> None:
     draw, users = random.Random(seed), ("ann", "bob", "eve")
     pool = Pool(Project(id=ProjectId("p"), guaranteed_milli=1000), Project(id=ProjectId("q"), user_limit_milli=1000))
     owner_of = {"anns": "ann", "bobs": "bob", "bobs2": "bob", "shared": "", "small": ""}
     for _ in range(160):
-        pool.now_ms += draw.choice([0, 0, 1000, MINUTE])
+        pool.now_ms += draw.choice([0, 0, 1000, MINUTE, slow * MINUTE])
         state = pool.scheduler.state
-        actions: list[Action] = []
+        actions: list[Action] = pool.say(ev.Tick())
         match draw.randrange(6):
             case 0:
                 agent = draw.choice(list(owner_of))
                 if agent in state.nodes:
-                    actions = pool.say(ev.AgentLost(AgentId(agent)))
+                    actions += pool.say(ev.AgentLost(AgentId(agent)))
                 else:
                     kind = draw.choice(["gpu", "cpu"])
-                    actions = pool.join(agent, slots(draw.randint(1, 3), kind), owner_of[agent])
+                    actions += pool.join(agent, slots(draw.randint(1, 3), kind), owner_of[agent])
             case 1 | 2:
                 user, number = draw.choice(users), draw.randrange(4)
-                actions = pool.ask(
+                actions += pool.ask(
                     f"{user}{number}", gpus=draw.randint(0, 3), project=draw.choice("pq"), cpus=0, is_kept=False
                 )
             case 3 if draw.random() < 0.3:
                 drained = ev.NodeDrained(AgentId(draw.choice(list(owner_of))), is_drained=draw.random() < 0.5)
-                actions = pool.say(drained)
+                actions += pool.say(drained)
             case 3 if state.leases:
                 lease = draw.choice(list(state.leases.values()))
-                actions = pool.say(ev.CellStarted(lease.id, CellId(f"cell of {lease.session}")))
+                actions += pool.say(ev.CellStarted(lease.id, CellId(f"cell of {lease.session}")))
             case 4 if state.leases:
                 lease = draw.choice(list(state.leases.values()))
-                actions = pool.say(ev.CellEnded(lease.id, CellId(f"cell of {lease.session}")))
+                actions += pool.say(ev.CellEnded(lease.id, CellId(f"cell of {lease.session}")))
             case _ if state.leases:
-                actions = pool.say(ev.LeaseEnded(draw.choice(list(state.leases))))
+                actions += pool.say(ev.LeaseEnded(draw.choice(list(state.leases))))
         for one in actions:
             if isinstance(one, EndLease):
                 pool.say(ev.LeaseEnded(one.lease))
@@ -522,3 +523,58 @@ def test_one_that_waits_for_the_own_node_alone_takes_nobodys_turn_in_the_pool() 
 
     assert next_of_the_pool("") == {"ann3": "shared"}
     assert next_of_the_pool("ann") == {"ann3": "shared"}
+
+
+def test_one_that_is_late_and_turns_to_the_own_node_leaves_nothing_in_the_line_of_the_pool() -> None:
+    """Where its project has others give way for it, and for who is late (6)."""
+    batch = QoS(name="batch", priority=1, walltime_ms=480 * MINUTE, queued_per_user=8, min_runtime_ms=0)
+    pool = Pool(Project(id=ProjectId("p"), guaranteed_milli=1000), qos=(*QOS, batch))
+    pool.join("anns", slots(1), "ann")
+    pool.join("shared", slots(1))
+    pool.start("ann1")
+    pool.start("eve1", qos="batch")
+    pool.say(ev.NodeDrained(AgentId("shared")))
+    pool.ask("ann2")
+    pool.now_ms += pool.scheduler.state.qos["interactive"].patience_ms + MINUTE
+    pool.say(ev.Tick())
+    pool.say(ev.CellEnded(pool.lease_of("ann1"), CellId("cell of ann1")))
+    assert granted(pool.say(ev.LeaseEnded(pool.lease_of("ann1")))) == {"ann2": "anns"}
+    pool.say(ev.CellStarted(pool.lease_of("ann2"), CellId("cell of ann2")))
+    pool.say(ev.NodeDrained(AgentId("shared"), is_drained=False))
+    asked = pool.ask("bob1")
+    assert [one.lease for one in asked if isinstance(one, Reclaim)] == [pool.lease_of("eve1")]
+
+
+def test_all_that_have_waited_for_their_patience_are_late_at_once_on_the_own_node_and_beside_it() -> None:
+    pool = Pool()
+    pool.join("shared", slots(1))
+    pool.join("anns", slots(2), "ann")
+    pool.start("eve1")
+    pool.start("ann1", gpus=2)
+    pool.ask("ann2", gpus=2)
+    pool.ask("ann3", gpus=2)
+    pool.ask("ann4")
+    pool.now_ms += pool.scheduler.state.qos["interactive"].patience_ms
+    pool.say(ev.Tick())
+    pending = pool.scheduler.state.pending.values()
+    assert {str(one.session): one.entry.key.is_early for one in pending} == dict.fromkeys(
+        ("ann2", "ann3", "ann4"), False
+    )
+
+
+def test_who_was_late_in_the_pool_has_no_second_such_turn_by_a_detour_over_the_own_node() -> None:
+    """Of several requests of one user one has this right in each such time (6)."""
+    pool = Pool(Project(id=ProjectId("p")), Project(id=ProjectId("q"), priority=10))
+    pool.join("shared", slots(1))
+    pool.start("eve0", project="q")
+    pool.join("anns", slots(2), "ann")
+    pool.start("ann0", gpus=2)
+    pool.ask("ann1", gpus=2)
+    pool.ask("ann2")
+    pool.now_ms += pool.scheduler.state.qos["interactive"].patience_ms + MINUTE
+    pool.say(ev.Tick())
+    assert granted(pool.end("eve0")) == {"ann2": "shared"}
+    pool.now_ms += MINUTE
+    pool.ask("eve1", project="q")
+    pool.ask("eve2", project="q")
+    assert granted(pool.join("big", slots(2))) == {"eve1": "big", "eve2": "big"}

@@ -69,6 +69,11 @@ class Request(msgspec.Struct):
         """Slots that it takes, all on one node."""
         return max(1, self.gpus)
 
+    @property
+    def is_late_in_pool(self) -> bool:
+        """Whether it has waited for its patience, and stands before others by that: on an own node there are none."""
+        return not self.entry.key.is_early and self.lane != "own"
+
 
 class Lease(msgspec.Struct):
     """The right of a session to use named slots of a node."""

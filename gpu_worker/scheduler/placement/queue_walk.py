@@ -260,7 +260,7 @@ class QueueWalk:
 
     def _use(self, request: Request, pool: str, sign: Literal[1, -1], *, replaces: bool) -> None:
         user, cost = (request.project, request.user, request.qos), request.entry.shape.cost
-        if not request.entry.key.is_early:  # it uses meanwhile what is kept for it
+        if request.is_late_in_pool:  # it uses meanwhile what is kept for it
             for at in self._state.accounts.of(request.project).path:
                 at.late[request.id] = 0 if sign > 0 else cost
         self._state.queue.use(*user, cost, sign, is_awaited=True)

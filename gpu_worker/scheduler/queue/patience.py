@@ -75,7 +75,7 @@ class Patience:
 
         On a node of its user's own there are none, and it is in nobody else's way.
         """
-        if request.entry.key.is_early or request.lane == "own":
+        if not request.is_late_in_pool:
             return
         accounts.user_of(request.project, request.user).late = request.id
         for at in accounts.of(request.project).path:
@@ -105,7 +105,7 @@ class Patience:
     def change_lane(self, accounts: Accounts, request: Request, entry: QueueEntry) -> QueueEntry:
         """Give up what a request that is late has, where it waits for its user's own node from now on, or no longer.
 
-        Returns its entry there. It is not late in the pool where another one of its user is.
+        Returns its entry there. It is not late in the pool where another one of its user is, or was so lately.
         """
         if request.lane == entry.shape.lane or "own" not in (request.lane, entry.shape.lane):
             return entry
@@ -113,14 +113,16 @@ class Patience:
         if entry.key.is_early:
             return entry
         self.forget_late(accounts, request, is_granted=False)
-        if entry.shape.lane == "own" or accounts.user_of(request.project, request.user).late is None:
+        user = accounts.user_of(request.project, request.user)
+        since_ms, patience_ms = max(request.since_ms, user.late_grant_ms), accounts.qos[request.qos].patience_ms
+        if entry.shape.lane == "own" or (user.late is None and since_ms + patience_ms <= accounts.now_ms):
             return entry
         return msgspec.structs.replace(entry, key=entry.key._replace(is_early=True, since_ms=0))
 
 
 def lets_pass(accounts: Accounts, request: Request) -> list[Account]:
     """List the projects that a late request is in and whose turn it is to stand before projects beside them."""
-    if request.entry.key.is_early or request.lane == "own":
+    if not request.is_late_in_pool:
         return []
     patience_ms = accounts.qos[request.qos].patience_ms if request.qos in accounts.qos else 0
     path = accounts.of(request.project).path
