@@ -578,3 +578,5 @@ def test_who_was_late_in_the_pool_has_no_second_such_turn_by_a_detour_over_the_o
     pool.ask("eve1", project="q")
     pool.ask("eve2", project="q")
     assert granted(pool.join("big", slots(2))) == {"eve1": "big", "eve2": "big"}
+    (one,) = (one for one in pool.scheduler.state.pending.values() if one.session == "ann1")
+    assert (one.lane, one.entry.key.is_early) == ("gpu", True)
