@@ -61,7 +61,7 @@ OWN_NODES = (
         "own-node-is-a-turn-in-the-pool",
         "queue/patience.py",
         "lets_pass",
-        "request.entry.key.is_early or request.lane == 'own'",
+        "not request.is_late_in_pool",
         "request.entry.key.is_early",
         "a start on the own node passes nobody in the pool",
         _UNSEEN,
