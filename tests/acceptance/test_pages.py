@@ -158,6 +158,8 @@ def test_where_a_page_is_narrowest_wide_tables_are_cards_and_nothing_is_read_sid
         wider = "[...document.querySelectorAll('.scroll')].filter(one => one.scrollWidth > one.clientWidth)"
         assert page.evaluate(f"{wider}.map(one => one.getAttribute('aria-label'))") == []
         assert page.evaluate("document.documentElement.scrollWidth") <= 320
+        lines = "[...document.querySelectorAll('header nav a')].map(one => Math.round(one.offsetHeight / 24))"
+        assert set(page.evaluate(lines)) == {2}, "the names of pages are whole words: a line, and the space around it"
         assert serious(page) == []
         if name == "me":
             last = page.get_by_role("table")
