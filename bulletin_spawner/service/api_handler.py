@@ -117,7 +117,11 @@ class ApiHandler(ApiAnswering):
             raise ApiRefused(HTTPStatus.SERVICE_UNAVAILABLE, "no-hub", _NO_HUB) from error
         model = self.current_user
         if model is None:
-            raise ApiRefused(HTTPStatus.FORBIDDEN, "not-allowed", _LOG_IN, is_logged_out=True)
+            is_session_over = not self.hub_auth.get_session_id(self)
+            problem = ApiProblem(
+                code="not-allowed", sentence=_LOG_IN, is_logged_out=True, is_session_over=is_session_over
+            )
+            raise ApiRefused.with_details(HTTPStatus.FORBIDDEN, problem)
         viewer = viewer_of(model, await self._groups.fetch(model))
         return with_named(viewer, await self._pool.fetch_pool()) if viewer.may_be_named_lead else viewer
 

@@ -16,15 +16,17 @@ class ApiProblem(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str
     #: Whether nobody is known to ask: a browser's login has ended, or there was no token.
     is_logged_out: bool = False
+    #: Whether who is not known has no session of the hub either, as who has logged out of it: a page leaves it at that.
+    is_session_over: bool = False
 
 
 class ApiRefused(Exception):
     """What was asked is not done. Status, code and sentence are the answer."""
 
-    def __init__(self, status: HTTPStatus, code: str, sentence: str, *, is_logged_out: bool = False) -> None:
+    def __init__(self, status: HTTPStatus, code: str, sentence: str) -> None:
         super().__init__(status, code, sentence)
         self.status = status
-        self.problem = ApiProblem(code=code, sentence=sentence, is_logged_out=is_logged_out)
+        self.problem = ApiProblem(code=code, sentence=sentence)
 
     @classmethod
     def with_details(cls, status: HTTPStatus, problem: ApiProblem) -> Self:

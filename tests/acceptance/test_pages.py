@@ -247,7 +247,8 @@ def test_a_lead_holds_and_releases_a_members_request_on_the_page(played: tuple[H
         expect(page.get_by_role("region", name="Members").first).to_contain_text("bob")
     with logged_in(hub, "ada") as page:
         open_page(hub, page, "project")
-        expect(page).to_have_url(f"{hub.address}/services/bulletin/project")  # the login has led back to it
+        # The login has led back to it, and it stays with the project that it has opened on.
+        expect(page).to_have_url(f"{hub.address}/services/bulletin/project?project=ml&by=day")
         expect(page.get_by_role("region", name="Members").first).to_contain_text("others")
         expect(page.locator("#app")).not_to_contain_text("bob")
         expect(page.get_by_role("button", name="Hold")).to_have_count(0)
@@ -423,8 +424,12 @@ def test_who_is_logged_out_meanwhile_reads_that_and_comes_back_to_the_page(playe
     hub, _ = played
     with logged_in(hub, "bob", is_refused=True) as page:
         open_page(hub, page, "me")
-        page.context.clear_cookies()
+        logins: list[str] = []
+        page.on("request", lambda request: logins.append(request.url) if "oauth" in request.url else None)
+        page.context.new_page().goto(f"{hub.address}/hub/logout")
+        page.bring_to_front()
         expect(page.get_by_role("alert").first).to_contain_text("You are logged out.")
+        assert logins == []  # on purpose, and the page leaves it at that
         expect(page.locator("#app")).not_to_contain_text("ablation")
         page.get_by_role("link", name="Log in again").first.click()
         page.fill("#username_input", "bob")

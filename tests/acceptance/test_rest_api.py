@@ -112,7 +112,7 @@ def test_each_role_at_each_endpoint(hub: Hub, tokens: dict[str, str], endpoint: 
     status, said = call(hub, path, tokens.get(role), endpoint.method, body)
     assert status == WHO_MAY[endpoint.name][ROLES.index(role)], said
     if status >= 400:
-        assert set(said) - {"is_logged_out"} == {"code", "sentence"}
+        assert set(said) - {"is_logged_out", "is_session_over"} == {"code", "sentence"}
         assert said.get("is_logged_out", False) or role != "nobody"
 
 

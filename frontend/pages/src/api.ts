@@ -1,6 +1,6 @@
 // The REST API below this page. A cookie counts only together with the token that the page carries (JupyterHub's XSRF).
 import type { ApiProblem } from "./api_types";
-import { renewLogin } from "./login_renewal";
+import { countRenewals, noteServed, renewLogin } from "./login_renewal";
 
 const BASE = new URL("./api/v1", document.baseURI).href;
 /** What is said where no answer comes, and where one comes that is not the service's. */
@@ -39,13 +39,19 @@ export interface Asked {
 
 /** Send what is asked; with the login renewed where that can be done without anybody. Throws Refused. */
 export async function send(path: string, asked: Asked = {}): Promise<Response> {
+  const before = countRenewals();
   try {
     return await sendOnce(path, asked);
   } catch (error) {
     // Whoever is not known was not served: it is asked again, and nothing is done twice.
-    if (error instanceof Refused && error.problem.is_logged_out && (await renewLogin())) return sendOnce(path, asked);
+    if (error instanceof Refused && error.problem.is_logged_out && (await isKnownAgain(error.problem, before))) return sendOnce(path, asked);
     throw error;
   }
+}
+
+/** Renew the login, unless that was done after `before`. Who has logged out of the hub stays so, whatever would log them in. */
+async function isKnownAgain(problem: ApiProblem, before: number): Promise<boolean> {
+  return countRenewals() !== before || (!problem.is_session_over && (await renewLogin()));
 }
 
 async function sendOnce(path: string, { method = "GET", body, etag, patienceMs }: Asked): Promise<Response> {
@@ -61,10 +67,17 @@ async function sendOnce(path: string, { method = "GET", body, etag, patienceMs }
   try {
     answer = await fetch(BASE + path, options);
   } catch {
-    throw new Refused(0, { code: "away", sentence: UNREACHABLE, is_logged_out: false });
+    throw new Refused(0, away(UNREACHABLE));
   }
-  if (answer.ok || answer.status === 304) return answer;
+  if (answer.ok || answer.status === 304) {
+    noteServed();
+    return answer;
+  }
   // What is no JSON is the proxy's, or the hub's while it does not know of its service.
-  const problem = (await answer.json().catch(() => ({ code: "away", sentence: SERVICE_AWAY, is_logged_out: false }))) as ApiProblem;
+  const problem = (await answer.json().catch(() => away(SERVICE_AWAY))) as ApiProblem;
   throw new Refused(answer.status, problem.is_logged_out ? { ...problem, sentence: LOGGED_OUT } : problem);
+}
+
+function away(sentence: string): ApiProblem {
+  return { code: "away", sentence, is_logged_out: false, is_session_over: false };
 }

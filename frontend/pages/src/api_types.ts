@@ -64,6 +64,7 @@ export interface ApiProblem {
   code: string;
   sentence: string;
   is_logged_out: boolean;
+  is_session_over: boolean;
 }
 
 export interface BoostReport {
@@ -140,6 +141,7 @@ export interface ChangedMeanwhile {
   code: string;
   sentence: string;
   is_logged_out: boolean;
+  is_session_over: boolean;
   version: string;
   by: string;
   changes: string[];
@@ -435,6 +437,7 @@ export interface SettingsRefused {
   code: string;
   sentence: string;
   is_logged_out: boolean;
+  is_session_over: boolean;
   errors: SettingError[];
 }
 

@@ -34,12 +34,13 @@ export function useLive<Answer>(path: string | undefined, everyMs: number): Live
     const fail = (error: unknown) => {
       failures += 1;
       const problem = error instanceof Refused ? error.message : UNREACHABLE;
-      if (error instanceof Refused && error.isFinal) {
+      const isFinal = error instanceof Refused && error.isFinal;
+      if (isFinal) {
         asOfMs = undefined;
         etag = "";
       }
       const isKept = asOfMs !== undefined;
-      reportTrouble(self, { sentence: problem, asOfMs, look: () => void look() });
+      reportTrouble(self, { sentence: problem, asOfMs, isFinal, look: () => void look() });
       setState((old) => ({ path, data: isKept && old?.path === path ? old.data : undefined, problem }));
     };
     const look = async () => {

@@ -1,6 +1,6 @@
 // *Project*: its share over time, its members, its experiments by label, who lent most; for its lead what to do about it.
 import { Fragment } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { RequestsToDecide } from "./allowances";
 import type { ProjectView, ProjectsView, RunningShown, ShownRequest, UsePart } from "./api_types";
 import { FirstInLine } from "./boosts";
@@ -23,9 +23,8 @@ const STRETCHES: { stretch: ProjectView["stretch"]; name: string; count: number 
 export function ProjectPage() {
   const choices = useLive<ProjectsView>("/projects", 60_000);
   const asked = new URLSearchParams(location.search);
-  const [project, setProject] = useState(asked.get("project") ?? "");
+  const [name, setProject] = useState(asked.get("project") ?? "");
   const [stretch, setStretch] = useState(STRETCHES.find((one) => one.stretch === asked.get("by")) ?? STRETCHES[1]!);
-  const name = project || choices.data?.opens || "";
   const path = name ? `/projects/${encodeURIComponent(name)}?stretch=${stretch.stretch}&count=${stretch.count}` : undefined;
   const live = useLive<ProjectView>(path, 10_000);
   const choose = (newProject: string, newStretch: typeof stretch) => {
@@ -34,6 +33,11 @@ export function ProjectPage() {
     const query = new URLSearchParams({ project: newProject, by: newStretch.stretch });
     history.replaceState(null, "", `?${query}`);
   };
+  const opens = choices.data?.opens;
+  useEffect(() => {
+    // Once: which one is most in use changes, and the page stays with what its reader looks at.
+    if (!name && opens) choose(opens, stretch);
+  }, [name, opens]);
   return (
     <>
       <form class="choices" onSubmit={(event) => event.preventDefault()}>

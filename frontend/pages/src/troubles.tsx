@@ -10,6 +10,8 @@ export interface Trouble {
   sentence: string;
   /** When what is still shown came, by the reader's clock; undefined where nothing is shown. */
   asOfMs: number | undefined;
+  /** Whether the service has said that there is nothing to see. */
+  isFinal: boolean;
   look: () => void;
 }
 
@@ -63,13 +65,18 @@ export function Troubles() {
       {isAny && !sentences.includes(LOGGED_OUT) && (
         <p class="note">
           {times.length > 0 && <>What you see is as of {describeTime(Math.min(...times))}. </>}
-          This page goes on by itself.{" "}
+          {goesOn(found) && <>This page goes on by itself. </>}
           <button type="button" class="quiet" onClick={() => found.forEach((one) => one.look())}>Look again</button>
         </p>
       )}
       <div aria-live="polite">{!isAny && isOverMs > 0 && <p class="note">Up to date again.</p>}</div>
     </div>
   );
+}
+
+/** Whether there is something to wait for: what was refused for good stays so until somebody changes something. */
+export function goesOn(troubles: Trouble[]): boolean {
+  return troubles.some((one) => !one.isFinal);
 }
 
 function describeTime(atMs: number): string {
