@@ -72,7 +72,8 @@ class FolderReturn:
             for path in changes.unnamed
         ]
         special = [
-            f"{path} was not brought to the notebook's folder: it is a {kind}, and only files, folders and links travel."
+            f"{path} was not brought to the notebook's folder: it is a {kind}, and only files, folders and links "
+            "travel."
             for path, kind in changes.special.items()
         ]
         closed = [
