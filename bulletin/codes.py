@@ -48,6 +48,7 @@ class LeaseEnd(_Code):
     NODE_LOST = "node-lost", "The node no longer answered the broker. Its agent may still come back with the lease."
     NOT_HELD = "not-held", "The agent came back without the lease, or a restarted broker has not heard of it again."
     SUPERSEDED = "superseded", "The node was thought lost, and the session went on elsewhere."
+    NOT_RELEASED = "not-released", "The node never said that the lease was over, and the notebook went on elsewhere."
     UNRECOGNIZED = "unrecognized", "A version of Bulletin said why that this one does not know."
 
     @property
@@ -85,6 +86,7 @@ class CellOutcome(_Code):
     NODE_LOST = "node-lost", "The node no longer answered the broker."
     NOT_HELD = "not-held", "The node's agent was restarted, and the cell ended with it."
     SUPERSEDED = "superseded", "The node was thought lost, and the session went on elsewhere."
+    NOT_RELEASED = "not-released", "The node never said that the cell was over, and the notebook went on elsewhere."
     UNRECOGNIZED = "unrecognized", "A version of Bulletin said how that this one does not know."
 
 

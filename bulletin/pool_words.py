@@ -36,6 +36,7 @@ _OUTCOMES = {
     CellOutcome.NODE_LOST: "its node was lost",
     CellOutcome.NOT_HELD: "its node was restarted",
     CellOutcome.SUPERSEDED: "went on elsewhere",
+    CellOutcome.NOT_RELEASED: "its node did not let go of it",
     CellOutcome.UNRECOGNIZED: "ended",
 }
 

@@ -21,8 +21,15 @@ def parse(address: str) -> tuple[str, int] | None:
 
 
 def write_address(host: str, port: int) -> str:
-    """Return "tcp://host:port", with brackets around an address of IPv6. The opposite of `parse`, but for port 0."""
-    return f"tcp://[{host}]:{port}" if ":" in host and not host.startswith("[") else f"tcp://{host}:{port}"
+    """Return "tcp://host:port", an address of IPv6 in brackets and in the form in which a socket tells where it is.
+
+    The opposite of `parse`, but for port 0 and other forms of one address.
+    """
+    address = host.removeprefix("[").removesuffix("]")
+    with contextlib.suppress(OSError):
+        # Not by `ipaddress`: what it makes of an address of IPv4 in one of IPv6 depends on the version of Python.
+        address = socket.inet_ntop(socket.AF_INET6, socket.inet_pton(socket.AF_INET6, address))
+    return f"tcp://[{address}]:{port}" if ":" in address else f"tcp://{address}:{port}"
 
 
 def is_loopback(host: str) -> bool:

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 import xxhash
 
+from bulletin.special_files import special_kind
 from bulletin.units import show_size
 from bulletin.wire.frames import BLOB_LIMIT, Blob
 from bulletin.wire.messages import (
@@ -39,7 +40,7 @@ _MOST_UPLOADS = 16
 #: So many answers to what changed something are kept, for who has not heard them and asks again.
 _MOST_REPLIES = 64
 #: Versions that no file has.
-_LINK, _FOLDER = FileVersion(0, 0), FileVersion(0, 1)
+_LINK, _FOLDER, _SPECIAL = FileVersion(0, 0), FileVersion(0, 1), FileVersion(0, 2)
 _NOT_SERVED = "this notebook does not serve that folder"
 
 Answer = tuple[FolderReply, Sequence[Blob]]
@@ -224,7 +225,8 @@ class FolderServer:
             if before != message.base:
                 target = _free_name(parent, name)
                 where = posixpath.join(posixpath.dirname(message.path), target)
-                note = f"{message.path} was changed in the notebook while the cell ran: what the cell wrote is {where}."
+                how = ", and is kept" if before == _SPECIAL else " while the cell ran"
+                note = f"{_why_kept(parent, name, message.path)}{how}: what the cell wrote is {where}."
             os.replace(upload.temporary, target, src_dir_fd=parent, dst_dir_fd=parent)
             self._made += before is None or target != name
         except BaseException:
@@ -247,6 +249,8 @@ class FolderServer:
         with open_parent(message.root, message.path) as (parent, name):
             match message.change:
                 case "make-folder":
+                    if _version(parent, name) == _SPECIAL:
+                        raise PathEscapes(f"it is a {_special_kind(parent, name)} there, and is kept")
                     if _version(parent, name) != _FOLDER:
                         self._check_room(parent, name)
                         os.mkdir(name, dir_fd=parent)
@@ -258,7 +262,7 @@ class FolderServer:
                 case "remove-file":
                     now = _version(parent, name)
                     if now is not None and now != message.base:
-                        note = f"{message.path} was changed in the notebook, and is kept though the cell removed it."
+                        note = f"{_why_kept(parent, name, message.path)}, and is kept though the cell removed it."
                         return msgspec.structs.replace(reply, note=note)
                     with contextlib.suppress(FileNotFoundError):
                         os.unlink(name, dir_fd=parent)
@@ -266,9 +270,7 @@ class FolderServer:
                 case "make-link":
                     _check_target(message.path, message.target)
                     if _version(parent, name) not in {None, message.base}:
-                        note = (
-                            f"{message.path} was changed in the notebook, and is kept though the cell made it a link."
-                        )
+                        note = f"{_why_kept(parent, name, message.path)}, and is kept though the cell made it a link."
                         return msgspec.structs.replace(reply, note=note)
                     self._check_room(parent, name)
                     self._made += _version(parent, name) is None
@@ -314,14 +316,29 @@ def _link(target: str, parent: int, name: str) -> None:
 
 
 def _version(parent: int, name: str) -> FileVersion | None:
-    """Return the version of a file; None where there is none. What is a link or a folder has one that no file has."""
+    """Return the version of a file; None where there is none. What is none of them has one that no file has."""
     try:
         facts = os.stat(name, dir_fd=parent, follow_symlinks=False)
     except FileNotFoundError:
         return None
     if stat.S_ISLNK(facts.st_mode):
         return _LINK
+    if special_kind(facts.st_mode):
+        return _SPECIAL
     return FileVersion(facts.st_size, facts.st_mtime_ns) if stat.S_ISREG(facts.st_mode) else _FOLDER
+
+
+def _why_kept(parent: int, name: str, path: str) -> str:
+    """Say why what has the name stays as it is: it is nothing that a cell has, or another one than the cell had."""
+    kind = _special_kind(parent, name)
+    return f"{path} is a {kind} in the notebook's folder" if kind else f"{path} was changed in the notebook"
+
+
+def _special_kind(parent: int, name: str) -> str:
+    try:
+        return special_kind(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+    except FileNotFoundError:  # it is gone by now
+        return ""
 
 
 def _free_name(parent: int, name: str) -> str:

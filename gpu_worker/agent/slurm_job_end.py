@@ -24,9 +24,6 @@ def with_job_end(settings: PoolSettings, environ: Mapping[str, str]) -> PoolSett
 
 def _find_end_ms(job: str, environ: Mapping[str, str]) -> int:
     """Return when it ends, in milliseconds since 1970; 0 is never, or nobody knows."""
-    told = environ.get("SLURM_JOB_END_TIME", "")  # from Slurm 23 on
-    if told.isdecimal():
-        return int(told) * 1000
     # What is left, and not when it ends: that is printed in a form that users choose (SLURM_TIME_FORMAT), and without
     # a zone, so that the hour in which clocks are put back is there twice.
     asked = ["squeue", "--noheader", f"--jobs={job}", "--states=RUNNING", "--format=%L"]
@@ -37,6 +34,9 @@ def _find_end_ms(job: str, environ: Mapping[str, str]) -> int:
         said, problem = None, str(error)
     now_ms = time.time_ns() // 1_000_000
     lines = said.stdout.split() if said is not None and said.returncode == 0 else []
+    told = environ.get("SLURM_JOB_END_TIME", "")  # as of the job's start, from Slurm 23 on: its limit may have changed
+    if not lines and told.isdecimal():
+        return int(told) * 1000
     if not lines:
         structlog.get_logger("agent").warning(
             "nobody knows when this job of Slurm ends: cells may start here that cannot end before it does",

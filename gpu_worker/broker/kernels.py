@@ -27,6 +27,7 @@ from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.session_names import SessionNames
 from gpu_worker.faults import Faults
 from gpu_worker.rate_limiter import RateLimiter
+from gpu_worker.scheduler.events import RequestMoved
 
 #: A kernel whose request waits says so every second. One that stopped saying so is gone.
 _SILENCE_MS = 20_000
@@ -185,22 +186,27 @@ class Kernels:
     async def renew_session(self, session: SessionId) -> None:
         """Let a notebook go on by another session, whose request waits for what its node does not say to be over.
 
-        That node is told to end it, and is asked again; its slots are taken for as long as it does not say so.
+        The request is as old as it was, and stands where it stood. That node is told to end the lease; its slots are
+        taken for as long as it does not say that it did.
         """
         state = self.shell.scheduler.state
         kernel, request = self._known.get(self._routes.get(session, b"")), state.asking.get(session)
-        pending = self.shell.pending_requests.get(request) if request is not None else None
-        if kernel is None or request is None or pending is None:
+        if kernel is None or request is None:
             return
         for lease in list(state.leases_of.get(session, ())):
             self._log.warning("a node does not say that a lease is over", lease=lease, session=session)
-            await self.shell.give_up_lease(lease, _NOT_SAID, LeaseEnd.SUPERSEDED)
-        await self.shell.withdraw(request)
+            await self.shell.give_up_lease(lease, _NOT_SAID, LeaseEnd.NOT_RELEASED)
+        pending = self.shell.pending_requests.pop(request, None)
+        if pending is None:  # it was withdrawn meanwhile
+            return
         kernel.session = self.names.draw(kernel.person.user, kernel.kernel)
-        self._sessions[kernel.person.user, kernel.kernel] = NotebookSession(kernel.session)
-        del self._routes[session]
-        self._routes[kernel.session] = kernel.route
-        self._submit_aside(kernel, pending.message)
+        self._sessions[kernel.person.user, kernel.kernel] = NotebookSession(kernel.session, self._now_ms())
+        self._routes[kernel.session] = self._routes.pop(session)
+        self._settling.discard(request)
+        name = _name(kernel, pending.message.request)
+        self.shell.pending_requests[name] = msgspec.structs.replace(pending, session=kernel.session)
+        await self.shell.step(RequestMoved(request, name, kernel.session))
+        self.shell.teller.note_news()
 
     async def name_slots(self, word: str) -> None:
         """Tell everybody what a slot of this pool is called, when that has changed."""

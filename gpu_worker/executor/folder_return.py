@@ -24,6 +24,8 @@ from gpu_worker.executor.folder_walk import COMPILED
 
 #: So many files are on their way to the notebook at once.
 _AT_ONCE = 8
+#: Of so many of a kind that stay here a user reads each by its name; of more, how many there are.
+_MOST_TOLD = 5
 
 
 class FolderReturn:
@@ -42,21 +44,7 @@ class FolderReturn:
     def hand_back(self) -> None:
         """Make the notebook's folder as cells have left this one. Raises FolderUnreachable, somewhere in between."""
         changes, mirror = self._changes, self._mirror
-        for path in changes.unnamed:
-            self._transfers.note(
-                f"{show_name(path)} was not brought to the notebook's folder: its name has control characters, ends "
-                "of lines, or bytes that are no UTF-8. Give it another one in a cell."
-            )
-        for path, kind in changes.special.items():
-            self._transfers.note(
-                f"{path} was not brought to the notebook's folder: it is a {kind}, and only files, folders and links "
-                "travel."
-            )
-        for path in changes.closed:
-            self._transfers.note(
-                f"What is in {show_name(path)} was not brought to the notebook's folder: nobody can look into it. "
-                "Give its user the right to (chmod u+rwx) in a cell."
-            )
+        self._say_what_stays()
         self._bring_moved()
         late = {path for path in (*changes.folders, *changes.links, *changes.files) if self._is_in_the_way(path)}
         self._make_folders(path for path in changes.folders if path not in late)
@@ -74,6 +62,31 @@ class FolderReturn:
         self._make_links(path for path in changes.links if path not in late | new)
         self._remove(lambda path: path not in changes.in_the_way)
         self._remove_copies()
+
+    def _say_what_stays(self) -> None:
+        """Tell the user what no cell's changes bring to the notebook, where no look has found it before."""
+        changes = self._changes
+        unnamed = [
+            f"{show_name(path)} was not brought to the notebook's folder: its name has control characters, ends of "
+            "lines, or bytes that are no UTF-8. Give it another one in a cell."
+            for path in changes.unnamed
+        ]
+        special = [
+            f"{path} was not brought to the notebook's folder: it is a {kind}, and only files, folders and links "
+            "travel."
+            for path, kind in changes.special.items()
+        ]
+        closed = [
+            f"What is in {show_name(path)} was not brought to the notebook's folder: nobody can look into it. Give its "
+            "user the right to (chmod u+rwx) in a cell."
+            for path in changes.closed
+        ]
+        for sentences, kind in ((unnamed, "names"), (special, "pipes, sockets and devices"), (closed, "folders")):
+            for sentence in sentences[:_MOST_TOLD]:
+                self._transfers.note(sentence)
+            more = len(sentences) - _MOST_TOLD
+            if more > 0:
+                self._transfers.note(f"So it is with {more:,} more of the {kind} there.")
 
     def _find_in_the_way(self, path: str) -> set[str]:
         """Find what the notebook has where this, or a folder that it is in, is to be."""

@@ -117,6 +117,14 @@ class RequestWithdrawn(msgspec.Struct, frozen=True, tag=True):
     request: RequestId
 
 
+class RequestMoved(msgspec.Struct, frozen=True, tag=True):
+    """Another session asks for what a request asks for, under a new name: its notebook goes on by that one."""
+
+    request: RequestId
+    to: RequestId  #: its new name
+    session: SessionId
+
+
 class CellStarted(msgspec.Struct, frozen=True, tag=True):
     """The first cell of a lease began, or a hot session began another by itself."""
 
@@ -266,6 +274,7 @@ Event = (
     | OwnNodesAwaited
     | RequestSubmitted
     | RequestWithdrawn
+    | RequestMoved
     | CellStarted
     | CellEnded
     | LeaseEnded

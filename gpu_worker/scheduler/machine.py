@@ -6,6 +6,7 @@ from gpu_worker.scheduler.accounts.new_budgets import count_running
 from gpu_worker.scheduler.actions import Action, EndLease, Reason, Refuse, Replaced, UnknownQoS, Why
 from gpu_worker.scheduler.admission.awaiting import await_nodes, pop_awaited
 from gpu_worker.scheduler.admission.cell_rules import longest_walltime_ms, walltime_of
+from gpu_worker.scheduler.admission.moved_requests import move_request
 from gpu_worker.scheduler.admission.outdated_sessions import evict_outdated
 from gpu_worker.scheduler.admission.own_places import settle
 from gpu_worker.scheduler.admission.refusals import hopeless, outdated, refusal
@@ -24,6 +25,7 @@ from gpu_worker.scheduler.events import (
     NodesAwaited,
     OwnNodesAwaited,
     PauseDeclined,
+    RequestMoved,
     RequestSubmitted,
     RequestWithdrawn,
     SettingsChanged,
@@ -232,6 +234,8 @@ class Scheduler:
                 return self._submit(placed(self.state, event), event.project)
             case RequestWithdrawn():
                 return self._withdraw(event)
+            case RequestMoved():
+                move_request(self.state, event)
             case CellStarted():
                 self._cell_started(event)
             case CellEnded():
@@ -271,10 +275,8 @@ class Scheduler:
         reason = refusal(state, event)
         if reason is not None:
             return [Refuse(event.request, reason)]
-        actions: list[Action] = []
-        earlier = state.asking.get(event.session)
-        if earlier is not None:
-            actions.append(self._refuse(state.pending[earlier], Replaced(event.request)))
+        earlier = state.pending.get(state.asking.get(event.session, RequestId("")))
+        actions: list[Action] = [] if earlier is None else [self._refuse(earlier, Replaced(event.request))]
         qos = state.qos[event.qos]
         walltime_ms = walltime_of(state.accounts, event)
         shape = state.slot_catalog.shape_asked(event, qos, walltime_ms)

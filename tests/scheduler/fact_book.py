@@ -1,5 +1,7 @@
 """The referee's book of facts: takes each of them in, in all books, and says what the scheduler has to say then."""
 
+import msgspec
+
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.policy.projects import SchedulerSettings
 from tests.scheduler.age_book import AgeBook
@@ -44,6 +46,8 @@ class FactBook:
                 due |= self.submitted(event)
             case ev.RequestWithdrawn():
                 self.wishes.pop(event.request, None)
+            case ev.RequestMoved():
+                self.moved(event)
             case ev.RequestHeld():
                 self.on_hold.add(event.request)
             case ev.RequestReleased():
@@ -146,6 +150,15 @@ class FactBook:
         self.wishes[event.request] = Wish(event, (-qos.priority, number), self.rules.walltime_ms(event), due, now_ms)
         self.on_hold.discard(event.request)  # said before it came, it was of nothing
         return {("refuse", earlier)} if earlier else set()
+
+    def moved(self, event: ev.RequestMoved) -> None:
+        """It is the wish that it was, of another session and by another name."""
+        wish = self.wishes.pop(event.request, None)
+        if wish is not None:
+            wish.event = msgspec.structs.replace(wish.event, request=event.to, session=event.session)
+            self.wishes[event.to] = wish
+        if event.request in self.on_hold:
+            self.on_hold.add(event.to)
 
     # Cells
 

@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, UserName
+from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, UserName
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Pause, Reclaim, Refuse, Why
 from gpu_worker.scheduler.journal import Told
@@ -175,6 +175,16 @@ class Pool(RuleBasedStateMachine):
             request = data.draw(st.sampled_from(known))
             self.waiting.pop(request, None)
             self.say(ev.RequestWithdrawn(request))
+
+    @rule(data=st.data())
+    def a_kernel_goes_on_by_another_session(self, data: st.DataObject) -> None:
+        request = data.draw(st.sampled_from([*self.waiting, *self.grants, "nothing"]))
+        self.number += 1
+        moved = ev.RequestMoved(RequestId(request), RequestId(f"r{self.number}"), SessionId(f"n{self.number}"))
+        if request in self.waiting:
+            asked = self.waiting.pop(request)
+            self.waiting[moved.to] = msgspec.structs.replace(asked, request=moved.to, session=moved.session)
+        self.say(moved)
 
     # Cells
 

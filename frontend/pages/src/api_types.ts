@@ -97,7 +97,7 @@ export interface CellNamed {
   id: string;
 }
 
-export type CellOutcome = "cancelled" | "cannot-start" | "evicted" | "executor-died" | "flood" | "interrupted" | "keep-over" | "kept" | "kernel-gone" | "left" | "memory-limit" | "no-such-lease" | "node-lost" | "not-held" | "process-limit" | "raised" | "reclaimed" | "return-late" | "returned" | "state-too-large" | "stopped" | "superseded" | "unrecognized" | "walltime";
+export type CellOutcome = "cancelled" | "cannot-start" | "evicted" | "executor-died" | "flood" | "interrupted" | "keep-over" | "kept" | "kernel-gone" | "left" | "memory-limit" | "no-such-lease" | "node-lost" | "not-held" | "not-released" | "process-limit" | "raised" | "reclaimed" | "return-late" | "returned" | "state-too-large" | "stopped" | "superseded" | "unrecognized" | "walltime";
 
 export interface CellReceipt {
   cell: string;

@@ -34,7 +34,17 @@ def ends_in_s(environ: dict[str, str], set_to: float = 0.0) -> int | None:
 def test_it_ends_when_slurm_says_so_whatever_its_version(squeue: Says) -> None:
     squeue('test "$2" = --jobs=7 && echo 1-02:03:04')
     assert ends_in_s(JOB) in (93_783, 93_784)
-    assert ends_in_s({**JOB, "SLURM_JOB_END_TIME": f"{time.time() + 900:.0f}"}) in (899, 900)
+
+
+def test_it_ends_by_the_limit_that_it_has_now_and_by_that_of_its_start_where_slurm_does_not_say(squeue: Says) -> None:
+    """`scontrol update JobId=... TimeLimit=...` does not reach what its processes were started with."""
+    environ = {**JOB, "SLURM_JOB_END_TIME": f"{time.time() + 900:.0f}"}
+    squeue("echo 10:00")
+    assert ends_in_s(environ) in (599, 600)
+    squeue("echo UNLIMITED")
+    assert ends_in_s(environ) is None
+    squeue("echo 'Unable to contact slurm controller' >&2; exit 1")
+    assert ends_in_s(environ) in (899, 900)
 
 
 def test_what_an_admin_has_set_is_what_counts(squeue: Says) -> None:

@@ -416,3 +416,52 @@ def test_cells_that_a_node_makes_up_without_end_take_little_of_the_broker_and_it
     before = broker.writer.unwritten
     asyncio.run(flood("honest", 10))
     assert broker.writer.unwritten == before + 10, "others' are recorded"
+
+
+def test_a_request_that_waits_for_a_lease_which_is_never_over_goes_on_with_its_age_and_its_place(
+    broker: BrokerParts,
+) -> None:
+    """An admin put it first, and no other node is free: whoever came later stands behind it yet."""
+    says(broker, "ann", wire.Submit(request=RequestId("r"), walltime_ms=HOUR_MS // 2))
+    hers = prepared(broker)
+    says(broker, "eve", wire.Submit(request=RequestId("r"), walltime_ms=4 * HOUR_MS, qos="batch"))
+    others = prepared(broker)
+    for lease in (hers.lease, others.lease):
+        node = broker.shell.active_leases[lease].agent.removeprefix("agent-")
+        broker.report(node, wire.CellBegan(lease=lease, cell=CellId("c")))
+    says(broker, "ann", wire.Submit(request=RequestId("r2"), walltime_ms=HOUR_MS // 2))
+    [before] = broker.shell.scheduler.state.pending.values()
+    broker.step(events.RequestPutFirst(before.id))
+    let_go_by(broker, 89, "honest", "lying")
+    broker.to_routes.clear()
+    let_go_by(broker, 3, "honest", "lying")
+    [revoked] = [said for _, said in broker.to_routes if isinstance(said, wire.Revoked)]
+    assert (revoked.lease, revoked.code) == (hers.lease, LeaseEnd.NOT_RELEASED)
+    [after] = broker.shell.scheduler.state.pending.values()
+    assert after.session != before.session
+    assert (after.lease, after.since_ms) == (before.lease, before.since_ms)
+    assert (after.entry.key.turn, after.entry.key.seq) == (before.entry.key.turn, before.entry.key.seq)
+    assert after.entry.key.turn < 0
+    says(broker, "ann", wire.Submit(request=RequestId("r2"), walltime_ms=HOUR_MS // 2))
+    assert list(broker.shell.scheduler.state.pending) == [after.id], "said again, it is the same one"
+    node = broker.shell.active_leases[others.lease].agent.removeprefix("agent-")
+    broker.report(node, wire.LeaseOver(lease=others.lease, code=LeaseEnd.LEFT, sentence=""))
+    assert (prepared(broker).session, prepared(broker).user) == (after.session, "ann")
+
+
+def test_a_request_that_goes_on_by_another_session_is_withdrawn_by_its_kernel(broker: BrokerParts) -> None:
+    says(broker, "ann", wire.Submit(request=RequestId("r"), walltime_ms=HOUR_MS // 2))
+    hers = prepared(broker)
+    says(broker, "eve", wire.Submit(request=RequestId("r"), walltime_ms=4 * HOUR_MS, qos="batch"))
+    broker.report(
+        broker.shell.active_leases[prepared(broker).lease].agent.removeprefix("agent-"),
+        wire.CellBegan(lease=prepared(broker).lease, cell=CellId("c")),
+    )
+    says(broker, "ann", wire.Submit(request=RequestId("r2")))
+    let_go_by(broker, 20, "honest", "lying")
+    [waits] = broker.shell.scheduler.state.pending.values()
+    assert waits.session != hers.session
+    assert hears(broker, waits.session) == ["ann"]
+    says(broker, "ann", wire.Withdraw(request=RequestId("r2")))
+    assert broker.shell.scheduler.state.pending == {}
+    assert broker.shell.pending_requests == {}

@@ -505,8 +505,45 @@ def test_what_is_no_file_in_the_notebooks_folder_stays_there_whatever_a_cell_doe
     both.begin()
     (why,) = both.mirror.refused.values()
     assert "pipe is a named pipe in the notebook's folder" in why
-    both.run(Path("pipe").unlink)
+    assert both.run(Path("pipe").unlink) == [
+        "pipe is a named pipe in the notebook's folder, and is kept though the cell removed it."
+    ]
     assert (both.notebook / "pipe").is_fifo()
+
+
+def test_what_a_cell_puts_in_the_place_of_the_notebooks_pipe_is_beside_it_and_nobody_has_changed_that(
+    both: Both,
+) -> None:
+    for name in ("file", "folder", "link"):
+        os.mkfifo(both.notebook / name)
+    both.write({"data": "x"})
+    both.begin()
+
+    def replace() -> None:
+        for name in ("file", "folder", "link"):
+            Path(name).unlink()
+        Path("file").write_text("made")
+        Path("folder").mkdir()
+        Path("link").symlink_to("data")
+
+    notes = both.run(replace)
+    beside = next(name for name, text in both.read().items() if text == "made")
+    assert f"file is a named pipe in the notebook's folder, and is kept: what the cell wrote is {beside}." in notes
+    assert "link is a named pipe in the notebook's folder, and is kept though the cell made it a link." in notes
+    assert any(note.startswith("folder is ") and "it is a named pipe there, and is kept" in note for note in notes)
+    assert not any("was changed in the notebook" in note for note in notes)
+    assert all((both.notebook / name).is_fifo() for name in ("file", "folder", "link"))
+
+
+def test_of_many_that_stay_with_the_node_a_user_reads_a_few_and_how_many_there_are(both: Both) -> None:
+    def make_pipes() -> None:
+        for number in range(1_200):
+            os.mkfifo(f"pipe{number}")
+
+    both.begin()
+    notes = both.run(make_pipes)
+    assert notes[-1] == "So it is with 1,195 more of the pipes, sockets and devices there."
+    assert len(notes) == 6
 
 
 @pytest.fixture

@@ -1,0 +1,78 @@
+"""A notebook goes on by another session: its request waits on as it did, and nobody who came later stands before it."""
+
+import pytest
+
+from bulletin.ids import RequestId, SessionId
+from gpu_worker.scheduler import events as ev
+from gpu_worker.scheduler.actions import Action
+from gpu_worker.scheduler.invariants import check
+from tests.scheduler.bench import MINUTE, Bench, granted, slots
+
+
+@pytest.fixture
+def bench() -> Bench:
+    """No GPU is free, and none will be before somebody leaves."""
+    bench = Bench()
+    bench.join("a", slots(2))
+    for one in ("busy", "silent"):
+        bench.ask(one)
+        bench.start(f"{one}:1")
+    return bench
+
+
+def move(bench: Bench, request: str, to: str = "new") -> list[Action]:
+    return bench.say(ev.RequestMoved(RequestId(request), RequestId(f"{to}/1"), SessionId(to)))
+
+
+def free_one(bench: Bench) -> list[str]:
+    bench.end("busy:1")
+    return granted(bench.free("busy:1"))
+
+
+def test_what_waited_for_its_own_sessions_lease_is_in_line_where_it_came(bench: Bench) -> None:
+    bench.ask("silent", n=2)
+    bench.later(5 * MINUTE)
+    bench.ask("late", user="silent")
+    assert bench.why("late/1").position == 1
+    move(bench, "silent/2")
+    assert bench.why("new/1").position == 1
+    assert bench.why("late/1").position == 2
+    assert free_one(bench) == ["silent:2"], "by the name that its user was told"
+    bench.replay()
+
+
+def test_what_an_admin_put_first_is_first_yet(bench: Bench) -> None:
+    bench.ask("early")
+    bench.ask("silent", n=2)
+    bench.say(ev.RequestPutFirst(RequestId("silent/2")))
+    move(bench, "silent/2")
+    assert bench.why("new/1").position == 1
+    assert free_one(bench) == ["silent:2"]
+
+
+def test_what_a_person_holds_waits_until_that_is_released(bench: Bench) -> None:
+    bench.ask("silent", n=2)
+    bench.say(ev.RequestHeld(RequestId("silent/2"), "the exam comes first", is_by_admin=True))
+    move(bench, "silent/2")
+    assert bench.why("new/1").reason == "held by an admin: the exam comes first"
+    assert free_one(bench) == []
+    assert granted(bench.say(ev.RequestReleased(RequestId("new/1")))) == ["silent:2"]
+
+
+def test_who_has_waited_for_their_patience_is_late_by_the_new_session_too(bench: Bench) -> None:
+    bench.ask("early")
+    patience_ms = bench.scheduler.state.qos["interactive"].patience_ms
+    bench.later(patience_ms)
+    before = bench.scheduler.state.pending[RequestId("early/1")]
+    assert not before.entry.key.is_early
+    move(bench, "early/1")
+    after = bench.scheduler.state.pending[RequestId("new/1")]
+    assert (after.entry.key, after.since_ms) == (before.entry.key, before.since_ms)
+    check(bench.scheduler.state)
+
+
+def test_what_waits_no_longer_stays_as_it_is(bench: Bench) -> None:
+    assert move(bench, "silent/1") == []
+    assert move(bench, "nobody/1") == []
+    assert not bench.scheduler.state.pending
+    assert set(bench.scheduler.state.leases) == {"busy:1", "silent:1"}
