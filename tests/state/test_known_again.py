@@ -2,9 +2,12 @@
 """Small values that are known again without being pickled: whatever changes in one is seen on the other side."""
 
 import argparse
+import sys
+from types import FrameType
 
 import pytest
 
+from bulletin.state.encoder import Encoder
 from bulletin.state.table_diff import TableDiff
 
 from .notebook import Notebook
@@ -247,3 +250,22 @@ def test_a_class_whose_name_its_module_has_for_another_no_longer_goes_by_it(
         patched.setattr(argparse, "Namespace", type("Namespace", (), {}))
         assert not known(notebook, "x")
     assert known(notebook, "x")
+
+
+def test_what_is_another_while_it_is_encoded_and_then_as_before_is_sent_again(notebook: Notebook) -> None:
+    warm_up(notebook, "{'busy': False, 'rows': []}")
+    value = notebook["x"]
+    value["rows"].append(1)
+
+    def switch(frame: FrameType, event: str, _: object) -> None:
+        """Do, at the worst moment, what a thread may do."""
+        if frame.f_code is Encoder.encode.__code__ and event in ("call", "return"):
+            value["busy"] = event == "call"
+
+    sys.setprofile(switch)
+    try:
+        notebook.gpu("x; None")
+    finally:
+        sys.setprofile(None)
+    assert value["busy"] is False
+    assert notebook.gpu("x['busy']").extra["result"] is False
