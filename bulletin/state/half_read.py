@@ -1,40 +1,47 @@
 """What a class's own code was given while that was still being filled is given to it once more, when it is whole.
 
 A list that leads to an instance is made before that, and filled after it. A `__setstate__` that copies or counts what
-such a list holds meets it empty, and pickle would leave it at that.
+such a list holds meets it empty, and pickle would leave it at that. The sender says how long each container is: what is
+shorter when its turn comes is not whole yet.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from math import inf
+from typing import Any, NamedTuple, TypeAlias
 
 from .atoms import ATOMS
+from .encoding import Encoding
 from .filling import build
 from .inplace import attributes_of, fill_dict
 from .load_transaction import LoadTransaction
 
-#: Pickle fills containers in batches of this length: one of another length is whole.
-_BATCH = 1000
+#: Containers in a state, and how long each of them is where it comes from.
+Lengths: TypeAlias = tuple[tuple[Any, ...], tuple[float, ...]]
+
 _MAX_PARTS, _MAX_DEPTH = 200, 3
 _KINDS = (list, dict, set, deque)
+_PLAIN = frozenset({*_KINDS, tuple, frozenset})
 
 
 class HalfRead(NamedTuple):
-    """Containers with their lengths as a class's own code met them, and what gives it its state once more."""
+    """Containers that a class's own code met too short, with their lengths, and what gives it its state once more."""
 
-    met: list[tuple[Any, int]]
+    met: list[tuple[Any, float]]
     again: Callable[[], None]
 
 
-def set_state(value: Any, state: tuple[LoadTransaction, Any]) -> None:
+def set_state(value: Any, state: tuple[LoadTransaction, Any, Lengths]) -> None:
     """Give an instance its state by its class's own `__setstate__`."""
-    transaction, own = state
-    give_state(transaction, value, own)
+    transaction, own, lengths = state
+    give_state(transaction, value, own, lengths)
 
 
-def give_state(transaction: LoadTransaction, value: Any, state: Any, then: Callable[[], object] = lambda: None) -> None:
+def give_state(
+    transaction: LoadTransaction, value: Any, state: Any, lengths: Lengths, then: Callable[[], object] = lambda: None
+) -> None:
     """Give an instance its state and do what is to follow; both once more in `finish` if something was half read."""
-    met = find_unfilled(state)
+    met = [(part, whole) for part, whole in zip(*lengths, strict=True) if _length(part) < whole]
     before = dict(state) if met and type(state) is dict else None
     build(value, state, transaction.namespace)
     then()
@@ -50,43 +57,41 @@ def give_state(transaction: LoadTransaction, value: Any, state: Any, then: Calla
 
 
 def finish(transaction: LoadTransaction) -> None:
-    """Give their state once more to those that met containers which have grown since."""
+    """Give their state once more to those that met containers which have become whole since."""
     noted, transaction.half_read = transaction.half_read, []
     for half_read in noted:
-        if any(_length(container) != length for container, length in half_read.met):
+        if any(_length(container) >= whole for container, whole in half_read.met):
             half_read.again()
     transaction.half_read.clear()
 
 
-def find_unfilled(state: Any) -> list[tuple[Any, int]]:
-    """List the containers in a state, not far inside, that may be filled yet, with their lengths."""
-    found: list[tuple[Any, int]] = []
+def lengths_in(encoder: Encoding, state: Any) -> Lengths:
+    """Say how long the containers in a state are, not far inside; only what pickle writes as it is is looked into."""
+    found: dict[int, Any] = {}
     level, count = [state], 0
-    for _ in range(_MAX_DEPTH):
+    for _ in range(_MAX_DEPTH + 1):
         inside: list[Any] = []
         for part in level:
-            found += _as_unfilled(part)
+            kind = type(part)
+            if issubclass(kind, _KINDS) and _length(part):
+                found[id(part)] = part
+            if kind not in _PLAIN and not encoder.goes_plainly(kind):
+                continue
             for held in _parts(part):
                 count += 1
+                if count > _MAX_PARTS:
+                    break
                 if type(held) not in ATOMS:
                     inside.append(held)
-                if count > _MAX_PARTS:
-                    return found
         level = inside
-    return found + [met for part in level for met in _as_unfilled(part)]
+    containers = tuple(found.values())
+    return containers, tuple(map(_length, containers))
 
 
-def _as_unfilled(value: Any) -> list[tuple[Any, int]]:
-    """Return a container that may be filled yet and its length, in a list; none for what is whole."""
-    length = _length(value) if issubclass(type(value), _KINDS) else None
-    return [(value, length)] if length is not None and length % _BATCH == 0 else []
-
-
-def _length(container: Any) -> int:
-    """Count the items of a container, past what its class makes of `len`."""
-    kind: Any = next(kind for kind in _KINDS if issubclass(type(container), kind))
-    length: int = kind.__len__(container)
-    return length
+def _length(container: Any) -> float:
+    """Count the items of a container, past what its class makes of `len`; what came as a handle grows no more."""
+    kind: Any = next((kind for kind in _KINDS if issubclass(type(container), kind)), None)
+    return inf if kind is None else kind.__len__(container)
 
 
 def leads_to(root: Any, target: object) -> bool:
@@ -113,7 +118,7 @@ def _parts(value: Any) -> Iterator[Any]:
     kind = type(value)
     if kind is dict:
         yield from value.values()
-    elif kind in (list, tuple, set, frozenset, deque):
+    elif kind in _PLAIN:
         yield from value
     elif not issubclass(kind, type):
         yield from (attributes_of(value) or {}).values()

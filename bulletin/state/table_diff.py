@@ -140,20 +140,18 @@ class TableDiff:
         known = self._agreed(value, self.table.unit_of(value))
         unit = self._known_again(known)
         if unit is None:
-            walk, unit = self._encode(name, value)
+            walk, unit = self._encode(name, value, known)
             notes = self._notes()
-            if walk is not None and not self.encoder.stayed:
-                unit.witness = walk.witness(unit, notes._replace(names=self._spelled(notes)))
-            unit = _as_known(unit, known)
+            unit = self._as_known(unit, known, walk, notes._replace(names=self._spelled(notes)))
         else:
             notes = self._renewed(unit.witness.notes)
         self.units[id(value)] = unit
         self._cache_pending.append(unit)
         self._after(notes, follow=follow)
 
-    def _encode(self, name: str, value: object) -> tuple[Walk | None, Unit]:
+    def _encode(self, name: str, value: object, known: Unit | None = None) -> tuple[Walk | None, Unit]:
         try:
-            walk = Walk(self.encoder, value)  # first: what changes meanwhile is then seen the next time
+            walk = None if known is None else Walk(self.encoder, value)  # first: it is to see what changes meanwhile
             return walk, self.encoder.encode(value, name)
         except Widen:
             raise
@@ -169,6 +167,18 @@ class TableDiff:
         """Return the unit that was agreed upon, if its witness says that it is as it was."""
         is_known = known is not None and known.witness is not None and known.witness.holds(self.encoder)
         return known if is_known else None
+
+    def _as_known(self, unit: Unit, known: Unit | None, walk: Walk | None, notes: Notes) -> Unit:
+        """Return the unit that was agreed upon where this one is as that; it is known again by what was seen now.
+
+        What is new, or has changed, gets its witness when it is met again: a thread may have changed it while it was
+        encoded, and back.
+        """
+        if known is None or not unit.is_as(known):
+            return unit
+        known.witness = walk.witness(unit, notes) if walk is not None and not self.encoder.stayed else None
+        known.size = unit.stream_bytes
+        return known
 
     def _spelled(self, notes: Notes) -> tuple[str, ...]:
         """Return the names that a value was noted to look up, but for those of its definitions; see `_renewed`."""
@@ -197,16 +207,15 @@ class TableDiff:
         known = self._agreed(value, self.table.definitions.get(uid))
         unit = self._known_again(known)
         if unit is None:
-            walk = Walk(self.encoder, value) if type(value) is FunctionType else None
+            walk = Walk(self.encoder, value) if type(value) is FunctionType and known is not None else None
             self.encoder.is_digest = True
             try:
                 unit = self.encoder.encode(value, uid=uid)
             finally:
                 self.encoder.is_digest = False
             notes = self._notes()
-            if walk is not None and not self.encoder.stayed:
-                unit.witness = walk.witness(unit, notes._replace(names=lookups.of_code(value.__code__).names))
-            unit = _as_known(unit, known)
+            names_of_code = lookups.of_code(value.__code__).names if walk is not None else ()
+            unit = self._as_known(unit, known, walk, notes._replace(names=names_of_code))
         else:
             notes = self._renewed(unit.witness.notes)
         self.definitions[uid] = unit
@@ -283,14 +292,6 @@ class TableDiff:
         kept = [unit for oid, unit in table.units.items() if oid not in dropped and id(unit.root) not in self.units]
         kept += [unit for uid, unit in table.definitions.items() if uid not in self.definitions]
         return [*kept, *self.units.values(), *self.definitions.values()]
-
-
-def _as_known(unit: Unit, known: Unit | None) -> Unit:
-    """Return the unit that was agreed upon where this one is as that; it is then known again by what was seen now."""
-    if known is None or not unit.is_as(known):
-        return unit
-    known.witness, known.size = unit.witness, unit.stream_bytes
-    return known
 
 
 def _left(name: str, value: object, problem: Exception) -> Stayed:

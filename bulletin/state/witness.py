@@ -56,6 +56,7 @@ class WitnessedParts(NamedTuple):
         if not add_unshared(self.instances, sizes, found):
             return None
         for ask, other in self.others:
+            found.append(type(other))
             found += ask(other)
         return sizes, found
 
@@ -63,7 +64,7 @@ class WitnessedParts(NamedTuple):
 class Witness:
     """Knows one unit's value again. `notes` are what the encoder would note of it."""
 
-    __slots__ = ("_content", "_kinds", "_memory", "_parts", "_sizes", "notes")
+    __slots__ = ("_content", "_kinds", "_memory", "_named", "_parts", "_sizes", "notes")
 
     def __init__(
         self,
@@ -75,23 +76,29 @@ class Witness:
     ) -> None:
         self._parts, self._kinds, self._memory, self.notes = parts, kinds, memory, notes
         self._sizes, self._content = tuple(seen[0]), tuple(seen[1])
+        #: Classes that go by name, as long as they are what their modules have under it.
+        self._named = [kind for kind in {*kinds, *(type(other) for _, other in parts.others)} if is_importable(kind)]
 
     def holds(self, encoder: Encoding) -> bool:
         """Tell whether the encoder would write the same stream of the same objects and memory.
 
         Where it does, the encoder and its finder know of this value's memory as if they had met it.
         """
-        if not all(map(encoder.goes_plainly, self._kinds)):
+        if not all(map(encoder.goes_plainly, self._kinds)) or not all(map(is_importable, self._named)):
             return False
+        if not self.is_still_so():
+            return False
+        for uid, definition in self.notes.definitions.items():
+            if definition_ids.uid_of(definition) != uid or is_importable(definition):
+                return False
+        return self._memory is None or self._memory.holds(encoder)
+
+    def is_still_so(self) -> bool:
+        """Tell whether all parts hold the very objects that they held; memory aside."""
         try:
             seen = self._parts.look()
         except (AttributeError, ValueError):  # a frame half-way, an empty cell of a closure
             return False
         if seen is None or len(seen[1]) != len(self._content) or tuple(seen[0]) != self._sizes:
             return False
-        if not all(map(is_, seen[1], self._content)):
-            return False
-        for uid, definition in self.notes.definitions.items():
-            if definition_ids.uid_of(definition) != uid or is_importable(definition):
-                return False
-        return self._memory is None or self._memory.holds(encoder)
+        return all(map(is_, seen[1], self._content))

@@ -22,10 +22,10 @@ _ATOMS = frozenset(ATOMS)
 _TUPLES, _LISTS = (tuple, frozenset), (list, set)
 _FUNCTION: Ask = attrgetter(
     "__code__", "__name__", "__qualname__", "__module__", "__doc__", "__defaults__", "__kwdefaults__",
-    "__annotations__", "__closure__",
+    "__annotations__", "__dict__", "__closure__",
 )  # fmt: skip
-_FRAME, _MANAGER = attrgetter("_mgr", "_attrs", "_flags"), attrgetter("blocks", "axes")
-_SERIES = attrgetter("_mgr", "_attrs", "_flags", "_name")
+_FRAME, _MANAGER = attrgetter("_mgr", "_attrs", "_flags", "_metadata"), attrgetter("blocks", "axes")
+_SERIES = attrgetter("_mgr", "_attrs", "_flags", "_metadata", "_name")
 _BLOCK: Ask = attrgetter("values", "mgr_locs", "ndim")
 _INDEX, _RANGE = attrgetter("_data", "_name"), attrgetter("_range", "_name")
 _TEXT_TYPE, _ARRAY = attrgetter("storage", "na_value"), attrgetter("dtype", "base")
@@ -72,7 +72,8 @@ class Walk:
             memory = witnessed(self._encoder, self._memory, unit.regions)
             if memory is None or not all_claimed(self._encoder, self._memory.blocks.items()):
                 return None
-        return Witness(self._parts, self._content, frozenset(self._kinds), memory, notes)
+        made = Witness(self._parts, self._content, frozenset(self._kinds), memory, notes)
+        return made if made.is_still_so() else None  # or it has changed while it was encoded
 
     def _is_noted(self, notes: Notes) -> bool:
         """Tell whether what was noted depends on nothing but the value: definitions are the classes of its instances.
@@ -133,7 +134,6 @@ class Walk:
         _, *slots, cells = _FUNCTION(function)
         self._others.append((_FUNCTION, function))
         self._waiting += slots
-        self._add_dict(function.__dict__)
         for cell in cells or ():
             self._add(_ask_cell, cell)
         return True
@@ -178,9 +178,9 @@ class Walk:
         kind, stock = type(frame), [] if ask is _FRAME else ["_name"]
         if list(kind._metadata) != stock or "_metadata" in vars(frame):
             return False
-        manager, attrs, flags, *named = ask(frame)
+        manager, attrs, flags, metadata, *named = ask(frame)
         self._others += [(ask, frame), (_MANAGER, manager), (_ask_flags, flags)]
-        self._waiting += [attrs, *named, manager.axes]
+        self._waiting += [attrs, metadata, *named, manager.axes]
         for block in manager.blocks:
             if not pandas_frames.is_block(type(block)):
                 return False

@@ -33,6 +33,18 @@ class Node:
 
 class Many(list):
     def __len__(self): return 0
+
+class Appends:
+    def __init__(self, items): self.items = items
+    def __setstate__(self, state): self.__dict__.update(state); self.items.append("restored")
+
+class Saves:
+    def __init__(self): self.cache = {}
+    def __setstate__(self, state): self.calls = state.get("calls", 0) + 1; self.cache = {"k": self.calls}
+
+class Joins:
+    def __init__(self, bus): self.bus = bus
+    def __setstate__(self, state): self.bus = state["bus"]; self.bus["all"].append(len(self.bus["all"]))
 """
 
 
@@ -68,6 +80,27 @@ def test_what_a_class_makes_of_a_container_that_leads_back_to_it_is_made_of_all_
 ) -> None:
     notebook.local(f"{KINDS}\nitems = []")
     notebook.gpu(filling)
+    assert notebook.local(asked) == expected
+
+
+@pytest.mark.parametrize(
+    ("filling", "asked", "expected"),
+    [
+        ("x = Appends([])", "x.items", ["restored"]),
+        ("x = Appends([1])", "x.items", [1, "restored"]),
+        ("x = Appends([]); x.items.append(Node(x))", "x.items[1:]", ["restored"]),
+        ("x = Saves()", "x.cache, x.calls", ({"k": 1}, 1)),
+        ("bus = {'all': []}; x = [Joins(bus), Joins(bus), Joins(bus)]", "bus['all']", [0, 1, 2]),
+        ("bus = {'all': [5]}; x = [Joins(bus), Joins(bus)]", "bus['all']", [5, 1, 2]),
+        ("bus = {'all': []}; bus['all'] += [5, 6]; x = Joins(bus); bus['me'] = Node(x)", "bus['all']", [5, 6, 2]),
+    ],
+)
+def test_a_setstate_that_met_all_there_is_is_called_once_whatever_it_adds(
+    notebook: Notebook, filling: str, asked: str, expected: object
+) -> None:
+    notebook.local(KINDS)
+    notebook.gpu(f"{filling}; everything = [x]; del x")
+    notebook.local("x = everything[0]; bus = getattr(x[0] if type(x) is list else x, 'bus', None)")
     assert notebook.local(asked) == expected
 
 

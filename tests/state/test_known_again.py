@@ -1,9 +1,14 @@
 # ruff: noqa: E501  cells are one line each
 """Small values that are known again without being pickled: whatever changes in one is seen on the other side."""
 
+import argparse
+import sys
+from types import FrameType
+
 import pytest
 
-from bulletin import state
+from bulletin.state.encoder import Encoder
+from bulletin.state.table_diff import TableDiff
 
 from .notebook import Notebook
 
@@ -17,6 +22,10 @@ class Point:
         self.x, self.y = x, y
 class Other:
     pass
+class Frame(pd.DataFrame):
+    pass
+class Column(pd.Series):
+    pass
 def make(k, extra=[1]):
     def add(value, by=[2]):
         return value + k, by, extra
@@ -27,7 +36,7 @@ def looks():
 
 #: What x is, an expression that tells all of it, and what is done to it.
 FRAME = "pd.DataFrame({'a': np.arange(4), 'b': list('vwxy'), 'c': np.arange(4.)}, index=list('klmn'))"
-SHOWN = "(x.to_dict(), list(x.columns), x.dtypes.astype(str).tolist(), x.index.tolist(), x.index.name, x.columns.name, x.attrs, x.flags.allows_duplicate_labels)"
+SHOWN = "(x.to_dict(), type(x).__name__, list(x.columns), x.dtypes.astype(str).tolist(), x.index.tolist(), x.index.name, x.columns.name, x.attrs, x.flags.allows_duplicate_labels)"
 FRAME_CHANGES = [
     "x.iloc[0, 0] = 7",
     "x.loc['k', 'b'] = 'changed'",
@@ -59,6 +68,7 @@ FRAME_CHANGES = [
     "x.update(pd.DataFrame({'c': [8.]}, index=['l']))",
     "x['b'] = x['b'].astype('category')",
     "x.__dict__['_mgr'] = x.iloc[::-1].copy()._mgr",
+    "x.__class__ = Frame",
 ]
 SERIES_CHANGES = [
     "x.iloc[0] = 7",
@@ -67,6 +77,7 @@ SERIES_CHANGES = [
     "x.attrs['k'] = 1",
     "x.loc['new'] = 5.0",
     "x.rename(3, inplace=True)",
+    "x.__class__ = Column",
 ]
 ARRAY_CHANGES = [
     "x[2] = 7",
@@ -81,7 +92,7 @@ ARRAY_CHANGES = [
 ]
 CHANGES = [
     *((FRAME, SHOWN, change) for change in FRAME_CHANGES),
-    *((f"{FRAME}['c']", "(x.to_dict(), x.name, x.index.name, x.attrs)", change) for change in SERIES_CHANGES),
+    *((f"{FRAME}['c']", "(x.to_dict(), type(x).__name__, x.name, x.index.name, x.attrs)", change) for change in SERIES_CHANGES),
     *(("np.arange(6.)", "(x.tolist(), x.shape, str(x.dtype), x.flags.writeable)", change) for change in ARRAY_CHANGES),
     ("{'id': 1, 'tags': ['a', 'b'], 'in': {'s': {1, 2}}}", "repr(x)", "x['id'] = True"),
     ("{'id': 1, 'tags': ['a', 'b'], 'in': {'s': {1, 2}}}", "repr(x)", "x['id'] = 1.0"),
@@ -104,27 +115,32 @@ CHANGES = [
     ("make(1)", "x(1)", "x.__closure__[1].cell_contents = 40"),
     ("make(1)", "x(1)", "x.__closure__[0].cell_contents.append(41)"),
     ("make(1)", "repr(vars(x))", "x.note = [1]"),
+    ("make(1)", "repr(vars(x))", "x.__dict__ = {'note': [2]}"),
+    (f"{{'in': {FRAME}}}", "type(x['in']).__name__", "x['in'].__class__ = Frame"),
     ("make(1)", "x.__name__, x.__doc__, x.__annotations__", "x.__name__ = 'n'; x.__doc__ = 'd'; x.__annotations__['v'] = 'int'"),
     ("make(1)", "x(1)", "x.__code__ = (lambda k, extra: lambda value, by=[2]: (k, extra, by))(1, 2).__code__"),
 ]  # fmt: skip
 
 
 def known(notebook: Notebook, name: str) -> bool:
-    """Tell whether the executor's state of a name was found to be current without a stream."""
-    source = f"{name}"
-    captured = state.capture(notebook.ns, state.needs(source, notebook.ns), table=notebook.table)
-    unit = captured.diff.units.get(id(notebook[name]))
-    unit = unit or next(unit for unit in captured.diff.definitions.values() if unit.root is notebook[name])
-    return unit.witness is not None and bool(unit.witness.holds(captured.diff.encoder))
+    """Tell whether the witness of what was agreed of a name says that it is as it was."""
+    table, value = notebook.table, notebook[name]
+    unit = table.unit_of(value) or next(unit for unit in table.definitions.values() if unit.root is value)
+    return unit.witness is not None and bool(unit.witness.holds(TableDiff(notebook.ns, table).encoder))
+
+
+def warm_up(notebook: Notebook, value: str) -> None:
+    """Make x, and have both sides agree on it until they know it again."""
+    notebook.local(f"{SETUP}x = {value}; kept = x")
+    for _ in range(3):
+        notebook.gpu("x; kept; Other; Frame; Column; None")
+    assert known(notebook, "x"), "or nothing is tried"
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("value", "shown", "change"), CHANGES)
 def test_what_changes_here_is_seen_there(value: str, shown: str, change: str, notebook: Notebook) -> None:
-    notebook.local(f"{SETUP}x = {value}; kept = x")
-    for _ in range(3):
-        notebook.gpu("x, kept, Other")
-    assert known(notebook, "x"), "or nothing is tried"
+    warm_up(notebook, value)
     notebook.local(change)
     here = notebook.local(shown)
     assert repr(notebook.gpu(shown).extra["result"]) == repr(here)
@@ -134,9 +150,7 @@ def test_what_changes_here_is_seen_there(value: str, shown: str, change: str, no
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("value", "shown", "change"), CHANGES)
 def test_what_changes_there_is_seen_here(value: str, shown: str, change: str, notebook: Notebook) -> None:
-    notebook.local(f"{SETUP}x = {value}; kept = x")
-    for _ in range(3):
-        notebook.gpu("x, kept, Other")
+    warm_up(notebook, value)
     notebook.gpu(f"{change}; raw = view = None")
     there = notebook.gpu(shown).extra["result"]
     assert repr(notebook.local(shown)) == repr(there)
@@ -155,13 +169,13 @@ def test_what_nobody_changes_is_known_again_on_either_side_after_any_other_chang
     notebook.local(SETUP + "; ".join(f"{name} = {value}" for name, value in names.items()) + "; n = [0]")
     for number in range(3):
         notebook.local("n[0] += 1")
-        assert notebook.gpu(f"n.append({number}); {', '.join(names)}, n[0]").extra["result"][-1] == number + 1
+        assert notebook.gpu(f"n.append({number}); {'; '.join(names)}; n[0]").extra["result"] == number + 1
     assert all(known(notebook, name) for name in names)
     notebook.gpu("d['k'].append(p); p.x = a; a[0] = 9")
     assert notebook["d"]["k"][1] is notebook["p"]
     assert notebook["p"].x is notebook["a"]
     assert notebook["a"][0] == 9
-    notebook.gpu(f"{', '.join(names)}")
+    notebook.gpu(f"{'; '.join(names)}; None")
     assert all(known(notebook, name) for name in names)
 
 
@@ -215,3 +229,43 @@ def test_a_value_that_grows_is_pickled_again(notebook: Notebook) -> None:
     notebook.local("x += [Point(n, 'text') for n in range(5000)]")
     assert notebook.gpu("len(x), x[4000].x").extra["result"] == (5005, 3995)
     assert not known(notebook, "x")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_metadata_that_frames_get_later_goes_with_them(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    warm_up(notebook, FRAME)
+    monkeypatch.setattr(notebook["pd"].DataFrame, "_metadata", [])
+    notebook.gpu("pd.DataFrame._metadata = []; x; None")
+    assert known(notebook, "x")
+    notebook.local("pd.DataFrame._metadata.append('note'); object.__setattr__(x, 'note', 5)")
+    assert not known(notebook, "x")
+    assert notebook.gpu("x.note").extra["result"] == 5
+
+
+def test_a_class_whose_name_its_module_has_for_another_no_longer_goes_by_it(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warm_up(notebook, "__import__('argparse').Namespace(a=1)")
+    with monkeypatch.context() as patched:
+        patched.setattr(argparse, "Namespace", type("Namespace", (), {}))
+        assert not known(notebook, "x")
+    assert known(notebook, "x")
+
+
+def test_what_is_another_while_it_is_encoded_and_then_as_before_is_sent_again(notebook: Notebook) -> None:
+    warm_up(notebook, "{'busy': False, 'rows': []}")
+    value = notebook["x"]
+    value["rows"].append(1)
+
+    def switch(frame: FrameType, event: str, _: object) -> None:
+        """Do, at the worst moment, what a thread may do."""
+        if frame.f_code is Encoder.encode.__code__ and event in ("call", "return"):
+            value["busy"] = event == "call"
+
+    sys.setprofile(switch)
+    try:
+        notebook.gpu("x; None")
+    finally:
+        sys.setprofile(None)
+    assert value["busy"] is False
+    assert notebook.gpu("x['busy']").extra["result"] is False

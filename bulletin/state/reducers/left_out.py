@@ -11,7 +11,7 @@ from typing import Any
 
 from bulletin.state.atoms import ATOMS
 from bulletin.state.encoding import Encoding
-from bulletin.state.half_read import give_state, leads_to, set_state
+from bulletin.state.half_read import Lengths, give_state, leads_to, lengths_in, set_state
 from bulletin.state.inplace import is_all_attributes, slots_held
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced, Unpicklable
 
@@ -77,12 +77,12 @@ def with_observers(encoder: Encoding, value: Any, reduced: Reduced) -> Reduced:
     if not isinstance(reduced, tuple) or len(reduced) > 5 or reduced[2:3] == ():
         return reduced
     if not _how(type(value))[0]:
-        return _with_own_state(value, reduced)
+        return _with_own_state(encoder, value, reduced)
     state, attributes = reduced[2], instance_dict(value)
     if attributes is None and type(state) is dict:
         return _with_slots(encoder, value, reduced)
     if type(state) is not dict or not attributes:
-        return _with_own_state(value, reduced)
+        return _with_own_state(encoder, value, reduced)
     if type(formula := attributes.get("formula")) is str:
         note_formula(encoder, formula)
     left = {
@@ -91,11 +91,12 @@ def with_observers(encoder: Encoding, value: Any, reduced: Reduced) -> Reduced:
         if type(held) in _CONTAINERS and held and state.get(name) is not held and _are_called(held)
     }
     if not left:
-        return _with_own_state(value, reduced)
-    return (*reduced[:2], (RECEIVER, state, left), *(*reduced[3:], None, None)[:2], fill_observed)
+        return _with_own_state(encoder, value, reduced)
+    told = RECEIVER, state, left, _lengths_for(encoder, value, state)
+    return (*reduced[:2], told, *(*reduced[3:], None, None)[:2], fill_observed)
 
 
-def _with_own_state(value: Any, reduced: Any) -> Reduced:
+def _with_own_state(encoder: Encoding, value: Any, reduced: Any) -> Reduced:
     """Have it noted, where a `__setstate__` in Python gets a state with something in it, what of that is not whole."""
     state = reduced[2]
     held = state.values() if type(state) is dict else state if type(state) in (list, tuple) else ()
@@ -103,7 +104,15 @@ def _with_own_state(value: Any, reduced: Any) -> Reduced:
         return reduced
     if type(state) is dict and state is instance_dict(value):
         state = dict(state)  # or the stream would seem to share it with somebody
-    return (*reduced[:2], (RECEIVER, state), *(*reduced[3:], None, None)[:2], set_state)
+    lengths = lengths_in(encoder, state)
+    if not any(lengths):
+        return reduced
+    return (*reduced[:2], (RECEIVER, state, lengths), *(*reduced[3:], None, None)[:2], set_state)
+
+
+def _lengths_for(encoder: Encoding, value: Any, state: Any) -> Lengths:
+    """Say how long what is in a state is, where the class has code of its own that could look."""
+    return lengths_in(encoder, state) if sets_own_state(type(value)) else ((), ())
 
 
 def reduce_setting(encoder: Encoding, value: Any) -> Reduced:
@@ -111,7 +120,7 @@ def reduce_setting(encoder: Encoding, value: Any) -> Reduced:
     if id(value) in encoder.dict_sharers:
         return containers.reduce_dict_sharer(value)
     reduced = value.__reduce_ex__(5)
-    return reduced if len(reduced) < 3 or reduced[2] is None else _with_own_state(value, reduced)
+    return reduced if len(reduced) < 3 or reduced[2] is None else _with_own_state(encoder, value, reduced)
 
 
 def sets_own_state(kind: type) -> bool:
@@ -142,8 +151,9 @@ def _with_slots(encoder: Encoding, value: Any, reduced: Any) -> Reduced:
     state = reduced[2]
     left = {name: held for name, held in slots_held(value) if held is not state and type(held) not in ATOMS}
     if not left or not encoder.try_to_send(value, left):
-        return _with_own_state(value, reduced)
-    return (*reduced[:2], (RECEIVER, state, left), *(*reduced[3:], None, None)[:2], fill_slots)
+        return _with_own_state(encoder, value, reduced)
+    told = RECEIVER, state, left, _lengths_for(encoder, value, state)
+    return (*reduced[:2], told, *(*reduced[3:], None, None)[:2], fill_slots)
 
 
 def note_formula(encoder: Encoding, formula: str) -> None:
@@ -186,22 +196,22 @@ def _is_called(kind: type) -> bool:
     )
 
 
-def fill_slots(value: Any, state: tuple[LoadTransaction, dict[str, Any], dict[str, Any]]) -> None:
+def fill_slots(value: Any, state: tuple[LoadTransaction, dict[str, Any], dict[str, Any], Lengths]) -> None:
     """Give an instance its state by its own way, and then those slots that have nothing."""
-    transaction, own, left = state
+    transaction, own, left, lengths = state
 
     def fill() -> None:
         held = dict(slots_held(value))
         for name in left.keys() - held.keys():
             object.__setattr__(value, name, left[name])
 
-    give_state(transaction, value, own, fill)
+    give_state(transaction, value, own, lengths, fill)
 
 
-def fill_observed(value: Any, state: tuple[LoadTransaction, dict[str, Any], dict[str, Any]]) -> None:
+def fill_observed(value: Any, state: tuple[LoadTransaction, dict[str, Any], dict[str, Any], Lengths]) -> None:
     """Give an instance its state by its own way, and then what that leaves out."""
-    transaction, own, left = state
+    transaction, own, left, lengths = state
     if hasattr(value, "__setstate__"):
-        give_state(transaction, value, own, lambda: object.__getattribute__(value, "__dict__").update(left))
+        give_state(transaction, value, own, lengths, lambda: object.__getattribute__(value, "__dict__").update(left))
     else:
         object.__getattribute__(value, "__dict__").update({**own, **left})
