@@ -320,14 +320,12 @@ class Scheduler:
         state.change_settings(settings)
         count_running(before, state.accounts, state.leases.values())
         for request in list(state.pending.values()):
+            if not request.is_walltime_asked:
+                request.walltime_ms = longest_walltime_ms(state.accounts, request.project, known[request.qos])
+            state.reshape(request)
             reason = outdated(state, request)
             if reason is not None:
                 actions.append(self._refuse(request, reason))
-            else:
-                if not request.is_walltime_asked:
-                    qos = known[request.qos]
-                    request.walltime_ms = longest_walltime_ms(state.accounts, request.project, qos)
-                state.reshape(request)
         return actions
 
     def _refuse(self, request: Request, reason: Reason) -> Refuse:
