@@ -77,7 +77,7 @@ PATIENCE = (
         "limit-not-kept-for-the-late",
         "accounts/account.py",
         "Account.kept_for_late",
-        "0 if first is None or first[0] == request else first[1]",
+        "0 if first is None or first == request else self.late[first]",
         "0",
         "what a late request needs of its project's limit is kept for it",
     ),
