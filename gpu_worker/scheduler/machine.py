@@ -6,6 +6,7 @@ from gpu_worker.scheduler.accounts.new_budgets import count_running
 from gpu_worker.scheduler.actions import Action, EndLease, Reason, Refuse, Replaced, UnknownQoS, Why
 from gpu_worker.scheduler.admission.awaiting import await_nodes, pop_awaited
 from gpu_worker.scheduler.admission.cell_rules import longest_walltime_ms, walltime_of
+from gpu_worker.scheduler.admission.late_limits import leave_to_late
 from gpu_worker.scheduler.admission.moved_requests import move_request
 from gpu_worker.scheduler.admission.outdated_sessions import evict_outdated
 from gpu_worker.scheduler.admission.own_places import settle
@@ -104,7 +105,7 @@ class Scheduler:
         if turns != self._turns:
             self._turns, waits, goal = turns, False, None
         actions += [self._refuse(request, reason) for request, reason in settle(self.state)]
-        self._promote()
+        actions += self._promote()
         waits = waits and self._can_wait(event, actions, is_long=is_long)
         self._goals += [] if waits or goal is None else [goal]
         is_complete = not waits and goal is None
@@ -387,10 +388,11 @@ class Scheduler:
 
     # What follows from the facts
 
-    def _promote(self) -> None:
+    def _promote(self) -> list[Action]:
         """Let those stand first who have waited for their patience."""
-        state = self.state
-        for owner in state.patience.pop_due(self._now_ms):
+        state, owners = self.state, list(self.state.patience.pop_due(self._now_ms))
+        for owner in owners:
             while (found := next_late(state.accounts, state.pending, owner)) and found[0] <= self._now_ms:
                 state.promote(state.pending[found[1].id])  # of those for the own node, all
             state.patience.watch(state.accounts, state.pending, owner)
+        return leave_to_late(state, [project for project, _ in owners if project in state.accounts.by_id])

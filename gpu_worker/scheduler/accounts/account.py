@@ -315,8 +315,12 @@ class Account(UsageTotals, kw_only=True):
 
     def kept_for_late(self, request: RequestId) -> int:
         """Find what its limit keeps for the request that is late here for the longest time, unless it is this one."""
-        first = next(iter(self.late.items()), None)
-        return 0 if first is None or first[0] == request else first[1]
+        first = self.first_late()
+        return 0 if first is None or first == request else self.late[first]
+
+    def first_late(self) -> RequestId | None:
+        """Find the request that is late here for the longest time, of those that cost something: it has the limit."""
+        return self.late_lines.foremost() if self.late else None
 
     def late_within(self, amount: int) -> tuple[RequestId, int] | None:
         """Find the request that is late here for the longest time of those that cost no more than this, and its cost.

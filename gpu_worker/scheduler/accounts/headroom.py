@@ -29,12 +29,13 @@ HeadroomAbove = tuple[Headroom, ...]
 def headroom(account: Account, most: int) -> Headroom:
     """Say what is left in a project for those inside it, for requests that cost at most so much."""
     limit = account.limit
+    late = None if limit is None else account.first_late()
     return Headroom(
         covered=min(2 * most, max(0, account.guaranteed - account.used + account.replaced)),
         has_guarantee_left=account.used - account.replaced < account.guaranteed,
         allowed=None if limit is None else min(2 * most, limit - account.used),  # besides what is kept for the late one
         held=None if limit is None else min(most, limit - account.held),
-        late=None if limit is None else next(iter(account.late.items()), None),
+        late=None if late is None else (late, account.late[late]),
         late_covered=account.late_within(account.guaranteed),
         changes=0 if account.project.budget is None else account.changes,
     )

@@ -37,6 +37,11 @@ class LateLines(msgspec.Struct):
             del self.lines[shape]
         return number
 
+    def foremost(self) -> RequestId | None:
+        """Find the one that is late for the longest time of those that cost something."""
+        firsts = [next(iter(line.items())) for shape, line in self.lines.items() if shape.cost]
+        return min(firsts, key=lambda one: one[1])[0] if firsts else None
+
     def first(self, costs: Mapping[RequestId, int], fits: Callable[[Shape], bool]) -> RequestId | None:
         """Find the one that is late for the longest time of those that cost something and whose shape fits."""
         found: tuple[int, RequestId] | None = None

@@ -62,7 +62,7 @@ def make_room_in_limits(state: State, request: Request, ahead: Ahead, claims: Cl
         hot_ones = _in_the_way_of_quota(state, account, shape)
         is_capped |= bool(hot_ones)
         victims.update(dict.fromkeys(hot_ones))
-        quota = _full_quota(state, account, shape)
+        quota = full_quota(state, account, shape)
         if quota is not None:
             is_capped, is_going = True, is_going or not quota
             full += quota
@@ -97,7 +97,7 @@ def _in_the_way_of_quota(state: State, account: Account, shape: Shape) -> list[L
     return [name for name in account.payer.hot if commits(accounts, state.leases[name])]
 
 
-def _full_quota(state: State, account: Account, shape: Shape) -> list[Full] | None:
+def full_quota(state: State, account: Account, shape: Shape) -> list[Full] | None:
     """List what running cells must leave of a guarantee for a class that never borrows; None where it has enough.
 
     Nothing lacks, or less, where cells of other users of its project, or of projects beside it, are going for it, or of

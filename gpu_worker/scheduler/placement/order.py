@@ -20,6 +20,7 @@ from gpu_worker.scheduler.placement.backfill import Head
 from gpu_worker.scheduler.placement.caps import make_room_in_limits
 from gpu_worker.scheduler.placement.feasible import FeasibleShapes
 from gpu_worker.scheduler.placement.keep_time import is_kept_from
+from gpu_worker.scheduler.placement.kept_quota import KeptQuota
 from gpu_worker.scheduler.placement.lent import lacks_of_lent
 from gpu_worker.scheduler.placement.open_nodes import open_nodes
 from gpu_worker.scheduler.placement.places import Placement, Start, fit, nodes_of_pools, place, victims_of
@@ -53,7 +54,7 @@ def decisions(
     _note_shares(state)
     if all(asked != lane for asked, *_ in state.queue.alike):
         return  # nobody is in line: the usual case of CPU slots, and of a pool that is not full
-    line = QueueWalk(state, lane)
+    line, quota = QueueWalk(state, lane), KeptQuota(state)
     claims: dict[AgentId, list[Shape]] = {}
     left, ahead = RoomLeft(state, claims, waiting.slow), 0
     asked_first: set[RequestId] = set()  #: those that others of their project would take cells for, or leave them
@@ -67,11 +68,15 @@ def decisions(
             could_run = feasible.could_ever_have(request.entry.shape)
             capped = make_room_in_limits(state, request, there, claims) if could_run else None
             if capped is not None and not capped.waits_for_node:
+                if quota.is_kept_from(request):
+                    yield request, None
+                    continue
                 waiting.forget_no_room()
                 feasible.forget(lease for lease, _ in capped.reclaimed)
                 if not capped.is_stuck:
                     pool = "" if capped.agent is None else state.pools.of(capped.agent, request.entry.shape)
                     line.take_for_granted(pool, replaces=capped.has_grace)
+                    quota.note(request, pool)
                 if capped.agent is None and request.id in asked_first:
                     passed.add(request.project)
                 if capped.agent is not None:
@@ -99,6 +104,9 @@ def decisions(
                     found = _find(state, request, passing, claims, left, has_room=has_room)
                 if found is None and open_to_it is None:
                     waiting.note_no_room(shape)
+            if found is not None and quota.is_kept_from(request):
+                yield request, None
+                continue
             node = None if found is None or found.agent is None else state.nodes[found.agent]
             if node is None and request.id in asked_first:
                 passed.add(request.project)
@@ -129,7 +137,9 @@ def decisions(
                 waiting.forget_no_room()
                 if found.reclaimed:
                     feasible.forget(lease for lease, _ in found.reclaimed)
-                line.take_for_granted(state.pools.of(found.agent, shape))
+                pool = state.pools.of(found.agent, shape)
+                line.take_for_granted(pool)
+                quota.note(request, pool)
             else:
                 kinds = _kinds_of(state, feasible.kinds, open_to_it)
                 alone = waiting.unheaded(kinds, shape)

@@ -30,7 +30,7 @@ REMEMBERED = (
         "headroom-forgets-the-late",
         "accounts/headroom.py",
         "headroom",
-        "next(iter(account.late.items()), None)",
+        "(late, account.late[late])",
         "None",
         "who is next is found anew when a limit keeps something for another one",
     ),

@@ -124,7 +124,7 @@ SHARING = (
     (
         "no-share-of-a-full-guarantee",
         "placement/caps.py",
-        "_full_quota",
+        "full_quota",
         "[Full(frozenset(counted), lacks)] if lacks > 0 else []",
         "[]",
         "who never borrows has their part of a guarantee that is full",
@@ -140,7 +140,7 @@ SHARING = (
     (
         "lower-classes-go-for-a-full-guarantee",
         "placement/caps.py",
-        "_full_quota",
+        "full_quota",
         "not _would_borrow(state, state.leases[name], priority)",
         "True",
         "cells of a lower class leave nothing of a guarantee to who never borrows by going",

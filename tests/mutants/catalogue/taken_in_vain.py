@@ -97,4 +97,20 @@ TAKEN_IN_VAIN = (
         "True",
         "who has not waited for a longer patience that is set is not late",
     ),
+    (
+        "begins-in-the-way-of-who-never-borrows",
+        "placement/kept_quota.py",
+        "KeptQuota.note",
+        "self._served.append((request, pool))",
+        "pass",
+        "who never borrows begins when the cells that go for it have gone",
+    ),
+    (
+        "whom-another-guarantee-covers-waits-for-who-never-borrows",
+        "placement/kept_quota.py",
+        "KeptQuota.is_kept_from",
+        "not self._served or not shape.cost or state.is_covered(request)",
+        "not self._served or not shape.cost",
+        "whom a guarantee covers begins at once while cells go for one that never borrows",
+    ),
 )

@@ -7,6 +7,7 @@ from tests.scheduler.promises.books import Machine, Waiting
 from tests.scheduler.promises.kept_with_limit import is_kept_with_limit
 from tests.scheduler.promises.larger_requests import is_limit_wanted, is_wanted_by_larger
 from tests.scheduler.promises.lending import is_lent, kept_from
+from tests.scheduler.promises.never_borrows import is_quota_kept
 from tests.scheduler.promises.reclaim_time import ReclaimTime
 from tests.scheduler.promises.view import View
 from tests.scheduler.promises.violations import Report, Rule, seconds
@@ -89,7 +90,7 @@ class IdleRule(Rule):
         is_full = sum(lease.is_hot for lease in asked) >= view.tree.settings.look_ahead
         may: dict[tuple[str, str], int] = {}
         for request in requests:
-            if self._is_kept_from(view, request) or is_limit_wanted(view, request):
+            if self._is_kept_from(view, request) or is_limit_wanted(view, request) or is_quota_kept(view, request):
                 continue
             if is_full and view.covered(request) is None:
                 continue  # as many leave as do at a time for those who borrow

@@ -1,0 +1,52 @@
+"""Hot sessions that leave since what a limit leaves is kept for a request that is late.
+
+A hot session begins its cells without asking: it would go on with what is kept, cell after cell, and a request for more
+than one cell leaves would wait for ever.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator
+
+from bulletin.ids import ProjectId
+from gpu_worker.scheduler import departures
+from gpu_worker.scheduler.accounts.account import Account
+from gpu_worker.scheduler.accounts.branches import Branch
+from gpu_worker.scheduler.actions import Action
+from gpu_worker.scheduler.leases.leases import Lease
+from gpu_worker.scheduler.placement.keep_time import is_kept_from
+from gpu_worker.scheduler.state import State
+
+
+def leave_to_late(state: State, projects: Iterable[ProjectId]) -> list[Action]:
+    """Evict hot sessions that stand in the way of who is late at a limit of these projects, or of touched leases'."""
+    touched = (state.leases[name].project for name in state.touched if name in state.leases)
+    names = dict.fromkeys([*projects, *touched])
+    accounts = {at.project.id: at for name in names for at in state.accounts.of(name).path if at.limit is not None}
+    in_way = [lease for at in accounts.values() for lease in _in_way(state, at)]
+    return [departures.evict(state, lease) for lease in {lease.id: lease for lease in in_way}.values()]
+
+
+def _in_way(state: State, at: Account) -> Iterator[Lease]:
+    """List hot sessions that would begin cells with what a project's limit keeps, least recently used first."""
+    first = at.first_late()
+    if first is None or at.limit is None:
+        return
+    over = at.used + sum(at.hot.values()) + at.late[first] - at.limit
+    late = state.pending[first]
+    account, cost = state.accounts.of(late.project), late.entry.shape.cost
+    for name, amount in at.hot.items():
+        if over <= 0:
+            return
+        lease = state.leases[name]
+        if not _is_covered_inside(state, lease, at) and not is_kept_from(state, lease, account, cost):
+            over -= amount
+            yield lease
+
+
+def _is_covered_inside(state: State, lease: Lease, at: Account) -> bool:
+    """Whether a guarantee inside a project would cover the next cell of a session: nothing is kept from that."""
+    account = state.accounts.of(lease.project)
+    if account.children and Branch(account, is_members=True).covers(lease.cost):
+        return True
+    below = itertools.takewhile(lambda side: side is not at, account.path)
+    return any(side.covers(lease.cost) for side in below)
