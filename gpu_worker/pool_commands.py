@@ -99,7 +99,7 @@ class AgentCommand(Command):
         from gpu_worker.agent.node_agent import Agent, make_process_mark
         from gpu_worker.agent.node_protections import find_protections
         from gpu_worker.agent.root_helper import RootHelper
-        from gpu_worker.agent.slurm_job_end import with_job_end
+        from gpu_worker.agent.slurm_job_end import find_job, with_job_end
         from gpu_worker.agent.zygote_start import RootLink
         from gpu_worker.executor.environment import die_with_parent
 
@@ -121,10 +121,12 @@ class AgentCommand(Command):
             settings, make_process_mark(settings), serves_hub=membership.serves_hub, has_root_helper=has_root_helper
         )
         starter = RootLink(self.root_helper) if self.root_helper is not None else None
+        # The job of an engine that made this folder is looked after by that.
+        job = "" if settings.ends_at_ms or self.remove_folder else find_job(os.environ)
         settings = with_job_end(settings, os.environ)
 
         async def run() -> int:
-            agent = Agent(settings, membership, protections, starter)
+            agent = Agent(settings, membership, protections, starter, job)
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, agent.leave)
             await agent.run()
             return 128 + signal.SIGTERM  # it was told to end: what keeps it alive starts it again
