@@ -152,7 +152,8 @@ class Pool(EngineTraits):
         "",
         help="The address of this host at which it listens: the broker for kernels and agents, the agent for kernels. "
         "Empty: 127.0.0.1, which no other host reaches; of a node (bulletin node) the address by which it reaches its "
-        "broker. Example: 10.0.0.5 where notebooks run on other hosts.",
+        "broker. Where it is a name, the broker tells that to others, who find it at another address again. Example: "
+        "10.0.0.5 where notebooks run on other hosts.",
     ).tag(config=True)
     advertise = Unicode(
         "",

@@ -7,13 +7,17 @@ import asyncio
 import os
 import shutil
 import signal
+from typing import TYPE_CHECKING
 
 from traitlets import Bool
 
 from bulletin.errors import BadConfig
 from bulletin.wire import keys
-from gpu_worker.config import serves_hub
+from gpu_worker.config import PoolSettings, serves_hub
 from gpu_worker.console.base_command import Command, when_stdin_ends
+
+if TYPE_CHECKING:
+    from gpu_worker.agent.membership import Membership
 
 
 class PoolCommand(Command):
@@ -94,13 +98,10 @@ class AgentCommand(Command):
 
     def start(self) -> None:
         """Run the agent."""
-        from gpu_worker.agent import job_folders
+        from gpu_worker.agent.folder_lock import alone_in
         from gpu_worker.agent.membership import read_membership
-        from gpu_worker.agent.node_agent import Agent, make_process_mark
-        from gpu_worker.agent.node_protections import find_protections
+        from gpu_worker.agent.node_agent import make_process_mark
         from gpu_worker.agent.root_helper import RootHelper
-        from gpu_worker.agent.slurm_job_end import with_job_end
-        from gpu_worker.agent.zygote_start import RootLink
         from gpu_worker.executor.environment import die_with_parent
 
         settings = self.settings()
@@ -117,14 +118,30 @@ class AgentCommand(Command):
             has_root_helper=has_root_helper,
             what="this node runs cells for others" if membership.node else "this pool serves a hub",
         )
+        with alone_in(settings.folder):
+            self._run(settings, membership)
+
+    def _run(self, settings: PoolSettings, membership: "Membership") -> None:
+        """Run it as the only agent of this host in its folder."""
+        from gpu_worker.agent import job_folders
+        from gpu_worker.agent.node_agent import Agent, make_process_mark
+        from gpu_worker.agent.node_protections import find_protections
+        from gpu_worker.agent.slurm_job_end import find_job, with_job_end
+        from gpu_worker.agent.zygote_start import RootLink
+
         protections = find_protections(
-            settings, make_process_mark(settings), serves_hub=membership.serves_hub, has_root_helper=has_root_helper
+            settings,
+            make_process_mark(settings),
+            serves_hub=membership.serves_hub,
+            has_root_helper=self.root_helper is not None,
         )
         starter = RootLink(self.root_helper) if self.root_helper is not None else None
+        # The job of an engine that made this folder is looked after by that.
+        job = "" if settings.ends_at_ms or self.remove_folder else find_job(os.environ)
         settings = with_job_end(settings, os.environ)
 
         async def run() -> int:
-            agent = Agent(settings, membership, protections, starter)
+            agent = Agent(settings, membership, protections, starter, job)
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, agent.leave)
             await agent.run()
             return 128 + signal.SIGTERM  # it was told to end: what keeps it alive starts it again

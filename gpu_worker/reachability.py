@@ -46,6 +46,25 @@ def is_unspecified(host: str) -> bool:
     return host == "*"
 
 
+def find_lasting_address(host: str, bound: str) -> str:
+    """Return the address to tell others of what is bound: by the host's name, where `host` is one that leads there.
+
+    Who is told a name finds the host again when it gets another address. A name that means this host alone, or one
+    of its network devices, is of no use to others: they are told what is bound.
+    """
+    found = parse(bound)
+    with contextlib.suppress(ValueError):
+        ipaddress.ip_address(host.strip("[]"))
+        return bound
+    if found is None or is_loopback(found[0]):
+        return bound
+    try:
+        known = {where[0] for *_, where in socket.getaddrinfo(host, found[1], type=socket.SOCK_STREAM)}
+    except (OSError, UnicodeError):
+        return bound
+    return write_address(host, found[1]) if found[0] in known else bound
+
+
 def own_host_towards(address: str) -> str:
     """Return by which of its own addresses this host reaches another. Raises OSError if it does not."""
     found = parse(address)

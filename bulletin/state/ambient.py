@@ -4,7 +4,6 @@ import contextlib
 import importlib
 import linecache
 import os
-import pickle
 import random
 import sys
 from collections.abc import Iterable, Mapping
@@ -13,7 +12,7 @@ from typing import Any, TypeAlias
 
 from bulletin.cpython.import_system import read_environ
 
-from . import settings, working_folder
+from . import numpy_random, settings, working_folder
 from .open_figures import close_figures_but, open_figures
 from .setting_kind import shell_of_cells
 
@@ -98,7 +97,7 @@ def settle(found: Ambient, *, is_overlay: bool) -> None:
     if "random" in found and found["random"] != random.getstate():
         random.setstate(found["random"])
     if "numpy" in found and not (is_overlay and found["numpy"] == _left.get("numpy")):
-        importlib.import_module("numpy.random").set_state(pickle.loads(found["numpy"]))
+        numpy_random.write_state(found["numpy"])
     if "torch" in found and not (is_overlay and found["torch"] == _left.get("torch")):
         torch = importlib.import_module("torch")
         torch.set_rng_state(torch.frombuffer(bytearray(found["torch"]), dtype=torch.uint8))
@@ -185,7 +184,7 @@ def _common(arrived: Ambient) -> Ambient:
     numpy: Any = sys.modules.get("numpy.random")
     torch: Any = sys.modules.get("torch")
     if hasattr(numpy, "get_state"):
-        found["numpy"] = arrived.get("numpy") or pickle.dumps(numpy.get_state(legacy=False), protocol=5)
+        found["numpy"] = arrived.get("numpy") or numpy_random.read_state(numpy)
     if hasattr(torch, "get_rng_state"):
         found["torch"] = arrived.get("torch") or torch.get_rng_state().numpy().tobytes()
     return found

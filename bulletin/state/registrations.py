@@ -84,6 +84,8 @@ class Registrations:
         for variable in copy_context():
             if variable not in self._variables:
                 self._variables.add(variable)
+                if context_variables.is_setting(variable):
+                    continue
                 found_at = context_variables.place_of(variable)
                 if found_at is not None:
                     self._note(LibraryPlace(found_at.module, "", found_at.attribute, found_at.key), variable)

@@ -57,8 +57,26 @@ def _about(status: PoolStatus, pool_description: str) -> Iterator[str]:
     held = describe_slots(status.lease) if status.lease else f"no {picture.slot_word}"
     yield f"The pool {pool_description}: {total} ({counts}), up {show_duration(picture.uptime_ms)}."
     yield f"This notebook holds {held}{_quota_of(status)}."
+    yield from _unused_own(status)
     yield from warn_of_accounts(picture.shared_accounts)
     yield from warn_of_missing(picture.missing_protections, for_admins=False)
+
+
+def _unused_own(status: PoolStatus) -> Iterator[str]:
+    """Say of a node that this notebook's user has brought that cells of this notebook do not go there yet, and why."""
+    lease, slots = status.lease, status.picture.slots
+    if lease is None:
+        return
+    names = set(lease.slots)
+    mine = {
+        slot.user for slot in slots if slot.node == lease.node and not slot.owner and names & {slot.slot, slot.name}
+    }
+    free = [slot for slot in slots if slot.owner and slot.owner in mine and slot.state == "free"]
+    for node in dict.fromkeys(describe_node(slot.node, slot.owner) for slot in free):
+        yield (
+            f"{node} has room. Cells of this notebook stay on {lease.node}, where its session is, until that is over: "
+            "%gpu stop ends it, and the next cell goes to your own node."
+        )
 
 
 def _quota_of(status: PoolStatus) -> str:

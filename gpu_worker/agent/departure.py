@@ -25,7 +25,7 @@ class Departure:
 
     def __init__(self, settings: PoolSettings, sessions: SessionRegistry, broker: BrokerLink, faults: Faults) -> None:
         self._settings, self._sessions, self._broker, self._faults = settings, sessions, broker, faults
-        self._begun, self._ends_at_ms = asyncio.Event(), settings.ends_at_ms
+        self._begun, self._ends_at_ms, self._has_moved = asyncio.Event(), settings.ends_at_ms, False
         self._log = structlog.get_logger("agent")
 
     @property
@@ -39,6 +39,23 @@ class Departure:
         if not self._ends_at_ms:
             return None
         return max(0, self._ends_at_ms - time.time_ns() // 1_000_000 - self._settings.leaving_takes_ms)
+
+    @property
+    def moved_to_ms(self) -> int | None:
+        """How long until the agent leaves, where it has found out itself that this is another time; else None."""
+        return self.leaves_in_ms if self._has_moved else None
+
+    def follow_host_end(self, ends_in_ms: int, about_ms: int) -> bool:
+        """Leave in time before the host's time ends, so long from now; return whether that is another time.
+
+        Times that are no more than `about_ms` apart are the same.
+        """
+        leaves_in_ms, known_ms = max(0, ends_in_ms - self._settings.leaving_takes_ms), self.leaves_in_ms
+        if known_ms is not None and abs(leaves_in_ms - known_ms) <= about_ms:
+            return False
+        self.move(leaves_in_ms)
+        self._has_moved = True
+        return True
 
     def move(self, leaves_in_ms: int) -> None:
         """Leave after so long instead, unless that has begun."""

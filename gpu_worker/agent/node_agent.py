@@ -34,6 +34,7 @@ from gpu_worker.agent.node_protections import NodeProtections
 from gpu_worker.agent.ring_server import RingServer
 from gpu_worker.agent.session_registry import SessionRegistry
 from gpu_worker.agent.slot_meter import SlotMeter
+from gpu_worker.agent.slurm_job_end import follow_job_end
 from gpu_worker.agent.zygote_start import OwnZygotes, ZygoteStarter
 from gpu_worker.config import LOCALHOST, PoolSettings, account_name
 from gpu_worker.faults import Faults
@@ -77,9 +78,11 @@ class Agent:
         membership: Membership,
         protections: NodeProtections,
         starter: ZygoteStarter | None = None,
+        job: str = "",
     ) -> None:
-        """Take who starts zygotes, where that is not the agent itself."""
+        """Take who starts zygotes, where that is not the agent itself; and the job of Slurm that ends with its host."""
         self.settings, self._protections, self._membership = settings, protections, membership
+        self._job = job
         #: By which its processes are known on this host, whatever the pool calls the node.
         self._mark = make_process_mark(settings)
         self.node = membership.node or socket.gethostname()
@@ -185,6 +188,8 @@ class Agent:
                 tasks.create_task(self._limit_watch.run())
                 tasks.create_task(self._meter.run())
                 tasks.create_task(self._departure.run())
+                if self._job:
+                    tasks.create_task(follow_job_end(self._job, self._departure))
                 tasks.create_task(self._tick())
                 tasks.create_task(self._tidy(left))
         finally:
@@ -261,7 +266,13 @@ class Agent:
                 "faults": self._faults.count,
                 "too fast": self._kernels.dropped,
             }
-            await self._broker.send(wire.Ping(counters=counters, clock_ms=now_ms(), slots=self._meter.uses))
+            ping = wire.Ping(
+                counters=counters,
+                clock_ms=now_ms(),
+                slots=self._meter.uses,
+                leaves_in_ms=self._departure.moved_to_ms,
+            )
+            await self._broker.send(ping)
             for session in list(self.sessions.running.values()):
                 with self._faults.contain(session.fail, **session.about):
                     if now_ms() - session.kernel.heard_ms > self.settings.keep_ms:

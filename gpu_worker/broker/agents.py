@@ -117,6 +117,8 @@ class Agents:
             case wire.Ping():
                 agent.counters, agent.slot_uses = {} if agent.owner else message.counters, message.slots
                 agent.clock.compare(message.clock_ms, agent.heard_ms)
+                if message.leaves_in_ms is not None and not agent.is_leaving:
+                    await self.leaving.follow(agent_id, message.leaves_in_ms)
                 await self._send(route, wire.Pong())
             case wire.Prepared():
                 await self.shell.tell_granted(message.lease)

@@ -12,7 +12,7 @@ from bulletin.wire import channel, keys
 from bulletin.wire.connections import Connections
 from gpu_worker.config import LOCALHOST, PoolSettings
 from gpu_worker.node_registry import time_of_day_ms
-from gpu_worker.reachability import write_address
+from gpu_worker.reachability import find_lasting_address, write_address
 
 
 def open_files(settings: PoolSettings) -> keys.PoolFile:
@@ -80,11 +80,13 @@ class BrokerDoors:
         """Take what kernels and agents come to, in this order, with the present keys; neither is bound yet."""
         self._settings, self._sockets, self._connections = settings, sockets, connections
         self._log = structlog.get_logger("broker")
+        #: What is bound for the old keys, by what others were told: a name may lead elsewhere by now.
+        self._bound: dict[str, str] = {}
 
     def open(self, files: keys.PoolFile) -> keys.PoolFile:
         """Bind the addresses of last time, so that all find the way back, else free ones. Raises BadConfig.
 
-        Returns what to keep of where that is.
+        Returns what to keep of where that is, and to tell others.
         """
         if files.earlier is not None:
             self._open_earlier(files.earlier, files.keys)
@@ -99,7 +101,7 @@ class BrokerDoors:
             return files
         for socket, address, connections in self._earlier_doors(earlier):
             with contextlib.suppress(zmq.ZMQError):  # it was another program's when this broker began
-                socket.unbind(address)
+                socket.unbind(self._bound.get(address, address))
             connections.end_earlier_port(port_of(address))
         self._log.info("the broker's old keys are accepted no more", kernels=earlier.kernel_address)
         return structs.replace(files, earlier=None)
@@ -108,7 +110,7 @@ class BrokerDoors:
         for socket, address, connections in self._earlier_doors(earlier):
             channel.set_keys(socket, earlier.keys)
             try:
-                channel.bind(socket, address)
+                self._bound[address] = channel.bind(socket, address)
                 connections.add_earlier_port(port_of(address))
             except zmq.ZMQError as error:
                 self._log.warning("nobody can come with the broker's old keys", address=address, problem=str(error))
@@ -123,11 +125,11 @@ class BrokerDoors:
         wanted = write_address(host, port)
         if kept.startswith(write_address(host, 0).removesuffix("0")) and port in (0, port_of(kept)):
             try:
-                return channel.bind(socket, kept)
+                return find_lasting_address(host, channel.bind(socket, kept))
             except zmq.ZMQError:
                 self._log.warning("the port of last time is taken, another is used", address=kept)
         try:
-            return channel.bind(socket, wanted)
+            return find_lasting_address(host, channel.bind(socket, wanted))
         except zmq.ZMQError as error:
             raise BadConfig(
                 f"The pool cannot listen on {wanted}: {error.strerror}. Choose another Pool.host or port."

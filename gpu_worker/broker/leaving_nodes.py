@@ -55,6 +55,13 @@ class LeavingNodes:
                 await self._tell_agent(agent, wire.HostEnds(leaves_in_ms=leaves_in_ms))
             await self._times.note(agent, DrainWord.HOST, at_ms)
 
+    async def follow(self, agent: AgentId, leaves_in_ms: int) -> None:
+        """Plan for the time at which an agent says that it leaves now, which it says again with each sign of life."""
+        at_ms = self._now_ms() + leaves_in_ms
+        known_ms = self._times.said_ms(agent, DrainWord.HOST)
+        if known_ms is None or abs(at_ms - known_ms) > _ABOUT_MS:
+            await self._times.note(agent, DrainWord.HOST, at_ms)
+
     async def empty(self, agent: AgentId) -> None:
         """Give a node nothing more: its engine ends it."""
         await self._times.note(agent, DrainWord.ENGINE, AT_ONCE_MS)

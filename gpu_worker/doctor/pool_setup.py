@@ -31,6 +31,12 @@ class PoolSetup(msgspec.Struct, kw_only=True, dict=True):
         return is_there(self.settings.node_file)
 
     @property
+    def is_broker_alone(self) -> bool:
+        """Whether this host runs the broker of nodes elsewhere, and no agent has run in its folder."""
+        folder = self.settings.folder
+        return not self.is_node and is_there(folder / "nodes.json") and not is_there(folder / "agent.json")
+
+    @property
     def serves_hub(self) -> bool:
         """Whether its users are a hub's, strangers to each other."""
         return self.is_node or bool(self.hub_environ) or (self.hub is not None and self.hub.is_configured)

@@ -107,6 +107,8 @@ def check_isolation(setup: PoolSetup) -> Iterator[Diagnosis]:
         return  # it may be chosen there
     if setup.hub is not None and not setup.hub.starts_pool and not settings.isolation:
         return  # a broker alone needs none, and whether this host has an agent, too, its own files say
+    if setup.is_broker_alone and not settings.isolation:
+        return
     try:
         # A broker alone needs none; an agent does, and is root for it.
         settings.require_isolation(serves_hub=setup.serves_hub, has_root_helper=os.getuid() == 0)

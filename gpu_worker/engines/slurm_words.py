@@ -65,7 +65,9 @@ def say_waiting(reason: str, partition: str, start: str, now: datetime) -> str:
         return f"Slurm: other jobs of the partition {partition} come first{expected}"
     if reason.startswith(("QOS", "Assoc", "MaxJobs")):
         return f"Slurm: a limit of the pool's account there is reached ({reason}){expected}"
-    if reason.startswith(("Partition", "ReqNodeNotAvail", "NodeDown", "Reservation", "Nodes_required")):
+    if reason.startswith("Nodes required"):  # Slurm's own words go on: DOWN, DRAINED or reserved for jobs in ...
+        return f"Slurm: nodes of the partition {partition} are down, drained, or kept for other jobs{expected}"
+    if reason.startswith(("Partition", "ReqNodeNotAvail", "NodeDown", "Reservation")):
         return f"Slurm: the nodes of the partition {partition} are not available ({reason.partition(',')[0]}){expected}"
     return f"Slurm: the job of the pool's node waits ({reason}){expected}"
 

@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tests.clean_environ import clean_environ
@@ -15,6 +15,8 @@ from tests.other_users import free_uid, with_users
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "several-hosts.md"
 USERS = {"alice": free_uid(61_000), "bob": free_uid(62_000)}
+#: By which the pool can be found.
+POOL_NAME = "pool.example"
 #: Of each node, so that two cells need two of them, and nothing large is imported first.
 SMALL = "\nc.Pool.slots = 1\nc.Pool.device = 'cpu'\nc.Pool.preload = []\n"
 
@@ -28,8 +30,13 @@ def blocks(title: str) -> list[tuple[str, str]]:
 class Site:
     """The hosts, and what runs on them."""
 
-    def __init__(self, stack: contextlib.ExitStack, hosts: dict[str, Host]) -> None:
-        self.stack, self.hosts = stack, hosts
+    #: Of the broker, and what starts it.
+    broker: subprocess.Popen[bytes]
+    start_broker: Callable[[], subprocess.Popen[bytes]]
+
+    def __init__(self, stack: contextlib.ExitStack, hosts: dict[str, Host], names: Path) -> None:
+        """Take the file that is their name service."""
+        self.stack, self.hosts, self.names = stack, hosts, names
         self.logs = {name: host.folder / "log" for name, host in hosts.items()}
 
     def start(self, name: str, script: str, **environ: str) -> subprocess.Popen[bytes]:
@@ -71,8 +78,8 @@ class Site:
         address = f"http://127.0.0.1:{hub.stdout.readline().strip()}/hub/api"
         return {"JUPYTERHUB_API_URL": address, "JUPYTERHUB_API_TOKEN": "service"}
 
-    def open_notebook(self, user: str) -> Notebook:
-        """A notebook of a user's server, which is on the hub's host."""
+    def open_notebook(self, user: str, on: str = "hub") -> Notebook:
+        """A notebook of a user's server, which is on the hub's host, or on another one."""
         public = self.hosts["hub"].run("cat /var/lib/bulletin/public.json")
         found = dict(re.findall(r'"(\w+)": "([^"]+)"', public))
         environ = {
@@ -80,26 +87,31 @@ class Site:
             "BULLETIN_PUBLIC_KEY": found["public_key"],
             "JUPYTERHUB_API_TOKEN": f"{user}-token",
         }
-        hub = self.hosts["hub"]
-        notebook = Notebook(environ, hub.folder, under=hub.under)
+        notebook = Notebook(environ, self.hosts[on].folder, under=self.hosts[on].under)
         self.stack.callback(notebook.close)
         return notebook
 
 
 @contextlib.contextmanager
-def made_site(nodes: Sequence[str]) -> Iterator[Site]:
-    """Make a host for the hub and the broker, and these nodes, with a pool as the page says."""
+def made_site(nodes: Sequence[str], host: str = "") -> Iterator[Site]:
+    """Make a host for the hub and the broker, and these nodes, with a pool as the page says.
+
+    `host` is what its Pool.host is instead of the address there. The name service of all hosts is one file.
+    """
     skip_without_hosts()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         folder.chmod(0o711)
-        users = [*readable_python(folder), *with_users(folder, USERS)]
-        site = Site(stack, stack.enter_context(made_hosts(folder, ("hub", *nodes), users)))
+        names = folder / "hosts"
+        names.write_text(f"127.0.0.1 localhost\n10.77.0.1 {POOL_NAME}\n")
+        users = [*readable_python(folder), *with_users(folder, USERS), f"mount --bind {names} /etc/hosts"]
+        site = Site(stack, stack.enter_context(made_hosts(folder, ("hub", *nodes), users)), names)
         environ = site.start_hub()
         hub = site.hosts["hub"]
         (_, config), (_, broker), (_, add) = blocks("On the broker's host")
-        hub.write("/etc/bulletin/bulletin_config.py", config)
-        site.start("hub", broker.strip(), **environ)
+        hub.write("/etc/bulletin/bulletin_config.py", config.replace("10.77.0.1", host or "10.77.0.1"))
+        site.start_broker = lambda: site.start("hub", broker.strip(), **environ)
+        site.broker = site.start_broker()
         site.until_said("hub", "broker ready")
         hub.run(add)
         (_, install), (_, config), (_, agent), _ = blocks("On each node")

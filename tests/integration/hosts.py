@@ -67,6 +67,12 @@ class Host:
         finally:
             _do("ip", "-n", self.network, "link", "set", "eth0", "up")
 
+    def readdress(self, address: str) -> None:
+        """Give it another address in the place of its own."""
+        _do("ip", "-n", self.network, "addr", "flush", "dev", "eth0", "scope", "global")
+        _do("ip", "-n", self.network, "addr", "add", f"{address}/24", "dev", "eth0")
+        self.address = address
+
     @contextlib.contextmanager
     def firewall(self, port: int, side: str = "sport") -> Iterator[None]:
         """Drop without a word what this port of it answers, or what it says to this port of others ("dport").

@@ -122,6 +122,11 @@ def test_a_job_of_ones_own_is_a_node_for_oneself_that_leaves_in_time_and_comes_a
     bob.run("%gpu stop")
     assert ann.run(WHERE.replace("%%gpu", "%%gpu --qos batch --time 5h")).stream() == f"{os.getuid()} None\n"
 
+    slurm.run("scontrol", "update", f"JobId={job}", "TimeLimit=480")
+    until(lambda: [one for one in box(pool) if (one.drains_in_ms or 0) > 7 * HOUR_MS], "the job's new end to be known")
+    ann.run("%gpu stop")
+    assert ann.run(WHERE.replace("%%gpu", "%%gpu --qos batch --time 5h")).stream() == f"{UIDS['ann']} {job}\n"
+
     message = ann.start_until(WAITS.format(gate=str(home / "gate")), shows=f"began in {job}")
     slurm.run("scancel", job)
     ann.wait_until("The node of your cell is being shut down. Your cell has 25 s to end")

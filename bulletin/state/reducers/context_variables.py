@@ -32,6 +32,13 @@ _places: dict[ContextVar[Any], VariablePlace | None] = {}
 #: Python's own, and that of executors (`gpu_worker.executor.cell_owners`), which are in no library. To look for one
 #: copies much of a fork's memory, and takes longer than most first cells.
 _NOWHERE = frozenset({"decimal_context", "bulletin_cell"})
+#: What settings carry (`bulletin.state.library_settings`), by modules that other versions of the library do not have.
+_OF_SETTINGS = (("numpy._core.printoptions", "format_options"),)
+
+
+def is_setting(variable: ContextVar[Any]) -> bool:
+    """Tell whether a variable has what a person has set of a library, and that travels as a setting."""
+    return any(getattr(sys.modules.get(module), name, None) is variable for module, name in _OF_SETTINGS)
 
 
 def place_of(variable: ContextVar[Any]) -> VariablePlace | None:

@@ -42,6 +42,8 @@ class Ping(Message, frozen=True, kw_only=True, tag="ping"):
     clock_ms: int | None = None
     #: What an agent has measured of its slots since the last one; none where nothing can be measured.
     slots: Annotated[tuple[SlotUse, ...], msgspec.Meta(max_length=4096)] = ()
+    #: In how long an agent leaves, where that is another time than when it registered.
+    leaves_in_ms: int | None = None
 
 
 class News(msgspec.Struct, frozen=True):

@@ -192,6 +192,23 @@ def test_the_pool_is_described_in_a_few_lines() -> None:
     ]
 
 
+def test_the_panel_says_when_cells_will_go_to_the_users_own_node() -> None:
+    ada, bob = UserName("ada"), UserName("bob")
+    held = SlotPicture(node="node1", slot=SlotId("GPU-0"), name="H100", state="hot", user=ada)
+    others = structs.replace(held, slot=SlotId("GPU-1"), user=bob)
+    own = SlotPicture(node="ada-box", slot=SlotId("GPU-0"), name="A100", state="free", owner=ada)
+
+    def says(*slots: SlotPicture) -> bool:
+        picture = Picture(slots=slots, waiting=(), recent=(), counters={}, uptime_ms=1, slot_word="GPU")
+        return "ada-box (ada's own) has room. Cells of this notebook stay on node1, where its session is" in (
+            describe_pool(PoolStatus(picture=picture, lease=LEASE_INFO), "of this hub")
+        )
+
+    assert says(held, others, own)
+    assert not says(held, structs.replace(own, state="busy"))
+    assert not says(structs.replace(held, user=bob), structs.replace(others, user=ada), own), "an admin sees others'"
+
+
 def test_the_panel_says_what_is_ones_own_and_what_happened_last() -> None:
     project = ProjectPicture(project=ProjectId("ml"), used_milli=2_500, guaranteed_milli=2_000, limit_milli=4_000)
     picture = Picture(slots=(), waiting=(), recent=(), counters={}, uptime_ms=1, slot_word="GPU", project=project)

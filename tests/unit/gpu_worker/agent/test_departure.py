@@ -41,3 +41,18 @@ def test_an_agent_whose_host_has_more_time_stays_and_leaves_when_that_is_over(tm
             assert link.said == [wire.Leaving(), wire.Left()]
 
     asyncio.run(main())
+
+
+def test_an_agent_says_when_it_leaves_only_where_its_job_has_another_end_than_it_began_with(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with agent_parts(tmp_path) as agent:
+            now_ms = time.time_ns() // 1_000_000
+            settings = structs.replace(agent.settings, ends_at_ms=now_ms + 3_600_000)
+            departure = Departure(settings, agent.registry, Link(), agent.faults)  # type: ignore[arg-type]
+            assert not departure.follow_host_end(3_600_000, about_ms=60_000)
+            assert departure.moved_to_ms is None
+            assert departure.follow_host_end(7_200_000, about_ms=60_000)
+            assert 7_000_000 < (departure.moved_to_ms or 0) < 7_200_000, "before the job's end"
+            assert departure.moved_to_ms == departure.leaves_in_ms
+
+    asyncio.run(main())

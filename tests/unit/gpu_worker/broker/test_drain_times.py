@@ -53,6 +53,19 @@ def test_a_limit_that_is_changed_while_a_node_is_left_out_holds_when_it_is_back(
     assert planned_hours(broker) == hours
 
 
+def test_an_agent_that_found_out_that_its_job_has_another_end_is_planned_for_that(broker: BrokerParts) -> None:
+    join(broker, 4)
+    for hours in (8, 2):
+        ping = wire.Ping(leaves_in_ms=hours * HOUR_MS)
+        for _ in range(2):
+            asyncio.run(broker.agents.take(b"n1", ping))
+        assert planned_hours(broker) == hours
+    asyncio.run(broker.agents.take(b"n1", wire.Ping()))
+    assert planned_hours(broker) == 2
+    asyncio.run(broker.agents.take(b"n1", wire.Ping(leaves_in_ms=-1)))
+    assert planned_hours(broker) == 0
+
+
 def test_a_limit_that_is_made_longer_leaves_what_an_admin_has_planned(broker: BrokerParts) -> None:
     join(broker, 3)
     broker.ask(ADMIN, console.Drain(node="n1", in_ms=4 * HOUR_MS))

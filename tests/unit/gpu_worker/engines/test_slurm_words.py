@@ -40,6 +40,11 @@ NOW_MS = round(NOW.timestamp() * 1000)
             "N/A",
             "Slurm: the nodes of the partition gpu are not available (ReqNodeNotAvail)",
         ),
+        (
+            "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions",
+            "N/A",
+            "Slurm: nodes of the partition gpu are down, drained, or kept for other jobs",
+        ),
         ("Licenses", "N/A", "Slurm: the job of the pool's node waits (Licenses)"),
         ("None", "N/A", "Slurm: a node is asked for"),
     ],
