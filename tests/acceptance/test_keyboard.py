@@ -22,8 +22,8 @@ PAGES = {
     "admin": ("", "me", "project", "quotas", "admin"),
 }
 MOST_STOPS = 150
-#: What has the focus (of a date the browser itself rings the part that has it): its name, whether a ring is around it, whether it is in the window and nothing lies upon it, and
-#: where in the document it is.
+#: What has the focus: its name, whether a ring is around it (of a date the browser itself rings the part that has it),
+#: whether it is in the window and nothing lies upon it, and where in the document it is.
 STOP = """() => {
     const one = document.activeElement;
     if (!one || one === document.body) return null;
