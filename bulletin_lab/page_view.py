@@ -22,7 +22,7 @@ from bulletin_lab.pool_link import OwnCells
 #: More of the first line of a cell is not shown.
 _LINE_LIMIT = 60
 #: How a cell ends that is nothing to look into.
-_WELL = (CellOutcome.RETURNED, CellOutcome.INTERRUPTED)
+_WELL = (CellOutcome.RETURNED, CellOutcome.INTERRUPTED, CellOutcome.KEPT)
 _PERIODS = {"day": "today", "week": "this week", "month": "this month"}
 
 
@@ -211,10 +211,11 @@ def _detached(cells: OwnCells, attended: set[CellId | None]) -> Iterator[Detache
         if note.is_attended:
             continue
         state = "running" if note.cell in attended else note.state
-        began_ms = note.since_ms + cells.notes_age_ms
+        began = f"began {show_duration(note.since_ms + cells.notes_age_ms)} ago"
+        lost = f"Its process on {note.node} died, and its notebook is gone; it {began}."
         yield DetachedCell(
             title=_title(note),
-            sentence=f"Its notebook is gone: {state} on {note.node}, began {show_duration(began_ms)} ago.",
+            sentence=lost if state == "lost" else f"Its notebook is gone: {state} on {note.node}, {began}.",
             command=_attach(note.cell),
         )
 
@@ -228,14 +229,17 @@ def _attach(cell: CellId) -> str:
 
 
 def _ended(one: OwnEnded, word: str) -> EndedCell:
-    facts = [f"ran {show_duration(one.ran_ms)} on {one.node}"]
+    is_kept_place = one.outcome is CellOutcome.KEPT
+    facts = [
+        f"a place on {one.node}, no cell ran" if is_kept_place else f"ran {show_duration(one.ran_ms)} on {one.node}"
+    ]
     if one.peak_memory_bytes is not None:
         facts.append(f"peak {show_size(one.peak_memory_bytes)}")
     if one.mean_utilization is not None:
         facts.append(f"{word} {one.mean_utilization:.0%} busy")
     return EndedCell(
         lease=one.lease,
-        title=one.label,
+        title="" if is_kept_place else one.label,  # which says the same as the outcome
         outcome="" if one.outcome is CellOutcome.RETURNED else describe_outcome(one.outcome),
         is_well=one.outcome in _WELL,
         sentence=" · ".join(facts),

@@ -24,6 +24,8 @@ from bulletin.wire.frames import Unpacker, pack
 from bulletin.wire.keys import PublicFile
 from bulletin_spawner.notebook_kinds import NotebookKind
 
+#: What there is to do about a kind of notebook that the pool does not give to this user at all.
+_OTHERWISE = "Start a notebook on CPUs and type that there, or choose another one here: admins set what each has."
 _AGAIN = "Start a notebook on CPUs and ask for a GPU cell by cell, or try again later."
 #: How long a broker may take to know the user, and to hear that a place is given back.
 _HELLO_S, _GOODBYE_S = 20.0, 10.0
@@ -96,7 +98,7 @@ async def reserve(pool: PublicFile, token: str, place: ReservedPlace, kind: Note
                         case wire.Granted():
                             return
                         case wire.Refusal(sentence=sentence):
-                            raise PlaceRefused(f"The pool refused your notebook: {as_sentence(sentence)} {_AGAIN}")
+                            raise PlaceRefused(f"The pool refused your notebook: {as_sentence(sentence)} {_OTHERWISE}")
                         case wire.Queued() as queued:
                             wait = describe_wait(queued.usual_ms, queued.wait_ms)
                             told = f"{as_sentence(queued.reason)}{f' It takes {wait}.' if wait else ''}"

@@ -11,10 +11,9 @@ from bulletin_magic.output.cell_outputs import CellOutputs
 from bulletin_magic.output.frontend import page_id
 from bulletin_magic.output.notes import show_note
 from bulletin_magic.output.output_history import OutputHistory, list_numbers
+from bulletin_magic.output.page_arrivals import FIRST_REQUEST, ArrivalListener
 from bulletin_magic.output.page_tracker import PageTracker
 
-#: What each page asks the kernel first; where no cell runs, its server as well, on the control channel too.
-_FIRST_REQUEST = "kernel_info_request"
 Handler = Callable[..., Any]
 
 
@@ -24,6 +23,7 @@ class MissedOutputNotifier:
     def __init__(self, shell: InteractiveShell, history: OutputHistory) -> None:
         self._shell, self._history, self._pages = shell, history, PageTracker()
         self._kernel: Any = getattr(shell, "kernel", None)
+        self._arrivals = ArrivalListener(self._kernel, self._note_arrival)
         #: Of each channel whose handler was replaced: the kernel's handlers, its own one, and ours.
         self._replaced: list[tuple[dict[str, Any], Handler, Handler]] = []
 
@@ -33,30 +33,39 @@ class MissedOutputNotifier:
             return
         self._shell.events.register("pre_run_cell", self._before_cell)
         self._shell.events.register("post_run_cell", self._after_cell)
+        self._arrivals.install()
         # A page is first heard of by its `kernel_info_request`, and ipykernel has no hook for that. Were the handlers
         # gone, a page would count as come with its first cell: one that came while a cell ran would be told less.
         for channel, handle in (("control", self._handle_on_control), ("shell", self._handle_on_shell)):
             handlers = getattr(self._kernel, f"{channel}_handlers", {})
-            original = handlers.get(_FIRST_REQUEST)
+            original = handlers.get(FIRST_REQUEST)
             if original is not None:
                 ours = functools.partial(handle, original)
-                handlers[_FIRST_REQUEST] = ours
+                handlers[FIRST_REQUEST] = ours
                 self._replaced.append((handlers, original, ours))
 
     def uninstall(self) -> None:
         """Leave the kernel as it was."""
+        self._arrivals.uninstall()
         for event, callback in (("pre_run_cell", self._before_cell), ("post_run_cell", self._after_cell)):
             if callback in self._shell.events.callbacks[event]:
                 self._shell.events.unregister(event, callback)
         for handlers, original, ours in self._replaced:
-            if handlers[_FIRST_REQUEST] is ours:
-                handlers[_FIRST_REQUEST] = original
+            if handlers[FIRST_REQUEST] is ours:
+                handlers[FIRST_REQUEST] = original
         self._replaced.clear()
 
-    def _handle_on_control(self, original: Handler, stream: Any, ident: Any, message: dict[str, Any]) -> Any:
-        """Note a page's first request at once: the control channel has a thread of its own, whatever runs meanwhile."""
+    def _note_arrival(self, page: str) -> None:
+        """Note a page's first request at once, as it is heard beside the cell that runs."""
         with self._history.lock:
-            self._pages.note_arrival(message["header"].get("session", ""), self._history.now_ms())
+            self._pages.note_arrival(page, self._history.now_ms())
+
+    def _handle_on_control(self, original: Handler, stream: Any, ident: Any, message: dict[str, Any]) -> Any:
+        """Note a page's first request at once: the control channel has a thread of its own, whatever runs meanwhile.
+
+        Its server may ask here for it, where no cell runs.
+        """
+        self._note_arrival(message["header"].get("session", ""))
         return original(stream, ident, message)
 
     def _handle_on_shell(self, original: Handler, stream: Any, ident: Any, message: dict[str, Any]) -> Any:

@@ -38,8 +38,8 @@ class PageTracker:
         `said_ms` is the page's own clock when it wrote, where its request may have been queued; None: it was not.
         """
         known = self._first.get(page)
-        is_better = known is not None and said_ms is None and now_ms - known.heard_ms < _SAME_GREETING_MS
-        if known is None or is_better:
+        is_exact = said_ms is None and known is not None and known.said_ms is not None
+        if known is None or (is_exact and now_ms - known.heard_ms < _SAME_GREETING_MS):
             self._first[page] = _FirstContact(now_ms, said_ms)
 
     def _has_waited(self, page: str, cell: CellOutputs) -> bool:

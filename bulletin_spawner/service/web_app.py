@@ -30,6 +30,7 @@ from bulletin_spawner.service.broker_client import BrokerClient
 from bulletin_spawner.service.openapi_document import describe_api
 from bulletin_spawner.service.page_log import visit_kind
 from bulletin_spawner.service.page_login import PageLogin
+from bulletin_spawner.service.page_problems import ProblemPage
 from bulletin_spawner.service.page_shell import PAGES, BuiltFiles, ShellPage, find_built
 from bulletin_spawner.service.pages import describe_page
 from bulletin_spawner.service.pool_source import PoolSource
@@ -96,6 +97,7 @@ def make_app(
         ],
         cookie_secret=secrets.token_bytes(32),  # pages ask the hub again after a restart; nobody types anything
         template_path=str(_HERE / "templates"),
+        prefix=settings.prefix,
         log_function=log_request,
     )
 
@@ -218,10 +220,10 @@ class _StaticFiles(web.StaticFileHandler):
                 self.set_header(name, value)
 
 
-class LoginCallback(HubOAuthCallbackHandler):  # type: ignore[misc]  # as above
+class LoginCallback(ProblemPage, HubOAuthCallbackHandler):  # type: ignore[misc]  # as above
     """Where the hub sends people back to after a login."""
 
-    hub_auth_class = PageLogin
+    hub_auth_class, is_login = PageLogin, True
 
     def set_default_headers(self) -> None:
         """Send the headers of all pages."""
@@ -236,7 +238,7 @@ class LoginCallback(HubOAuthCallbackHandler):  # type: ignore[misc]  # as above
             app_log.error("%s failed", self.request.path, exc_info=error)
 
 
-class PoolPage(_PoolHandler):
+class PoolPage(ProblemPage, _PoolHandler):
     """A page for people: its script fills it, and *Now* is there without one, too, as tables."""
 
     def initialize(

@@ -146,7 +146,7 @@ def test_every_page_is_for_everybody_and_fits_where_it_is_seen(
                 keep_picture(page, f"{name}_{size}")
 
 
-@pytest.mark.parametrize(("user", "name"), [("ada", "me"), ("admin", "quotas")])
+@pytest.mark.parametrize(("user", "name"), [("ada", "me"), ("liz", "project"), ("admin", "quotas")])
 def test_where_a_page_is_narrowest_wide_tables_are_cards_and_nothing_is_read_sideways(
     played: tuple[Hub, PlayedPool], user: str, name: str
 ) -> None:
@@ -154,7 +154,7 @@ def test_where_a_page_is_narrowest_wide_tables_are_cards_and_nothing_is_read_sid
     with logged_in(hub, user) as page:
         page.set_viewport_size({"width": 320, "height": 640})
         open_page(hub, page, name)
-        expect(page.locator("table").first).to_be_visible()
+        expect(page.locator(".wide:visible").first).to_be_visible()
         wider = "[...document.querySelectorAll('.scroll')].filter(one => one.scrollWidth > one.clientWidth)"
         assert page.evaluate(f"{wider}.map(one => one.getAttribute('aria-label'))") == []
         assert page.evaluate("document.documentElement.scrollWidth") <= 320
@@ -163,6 +163,12 @@ def test_where_a_page_is_narrowest_wide_tables_are_cards_and_nothing_is_read_sid
         assert serious(page) == []
         if name == "me":
             last = page.get_by_role("table")
+            shown = last.get_by_role("row").filter(has=page.locator("[data-column=Ended]"))
+            expect(shown).to_have_count(5)
+            page.get_by_role("button", name="Show more: Last cells").click()
+            expect(shown).to_have_count(21)
+            page.get_by_role("button", name="Show fewer: Last cells").click()
+            expect(shown).to_have_count(5)
             expect(last.get_by_role("columnheader", name="Waited")).to_be_attached()
             assert last.get_by_role("row").nth(1).get_by_role("cell").count() > 6
             first = last.get_by_role("row").nth(1).locator("[data-column=Waited]")

@@ -221,10 +221,17 @@ def test_a_reservation_is_added_in_a_form_and_taken_out(faculty: Faculty) -> Non
     assert faculty.file.read_text().rstrip() == TEXT.rstrip()
 
 
-def test_who_is_neither_sees_no_quotas(faculty: Faculty) -> None:
+def test_who_may_change_no_quotas_reads_what_their_projects_have_and_who_may(faculty: Faculty) -> None:
+    faculty.file.write_text(TEXT + "[projects.all]\nguaranteed = 0.5\nlimit = 1\n")
     page = faculty.open("sam")
-    expect(page.get_by_text("This is for leads of projects and admins of the pool.").first).to_be_visible()
+    part = page.get_by_role("region", name="What your projects have")
+    expect(part).to_contain_text("0 in use of 0.5 guaranteed, 1 at most")
+    expect(part).to_contain_text("leads change what is inside the projects that they lead, and admins all of it")
+    expect(page.get_by_role("alert")).to_have_count(0)
+    expect(page.get_by_role("button")).to_have_count(0)
     expect(page.get_by_role("link", name="Quotas")).to_have_count(0)
+    page.get_by_role("link", name="Ask for it on Me").click()
+    expect(page.get_by_role("region", name="Ask for more")).to_be_visible()
 
 
 def test_a_group_that_nobody_wrote_down_has_what_the_rule_says_that_an_admin_adds(faculty: Faculty) -> None:

@@ -121,6 +121,22 @@ def test_what_a_closed_page_missed_is_told_once_and_shown_anew(
     assert "closed" not in line
 
 
+def test_a_page_that_asks_while_the_cell_runs_is_told_though_the_kernel_is_long_busy_after_it(
+    notebook: Notebook, pages: list[Page], tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    notebook.run("import time\ndef tidy(_): time.sleep(1)\nget_ipython().events.register('post_run_cell', tidy)")
+    try:
+        asked = notebook.start_until("%%gpu" + LONG.format(gate=str(gate)), shows="99 xxx")
+        pages.append(Page(notebook))
+        first = pages[0].start("1 + 1")
+        gate.touch()
+        number = number_of(notebook.collect(asked))
+        assert f"Cell [{number}] went on while this page was closed" in pages[0].collect(first).shown
+    finally:
+        notebook.run("get_ipython().events.unregister('post_run_cell', tidy)")
+
+
 def test_a_page_that_comes_when_all_was_seen_is_told_nothing(notebook: Notebook, pages: list[Page]) -> None:
     notebook.run("%%gpu\nimport time\nprint('all')\ntime.sleep(2.1)")
     notebook.run("'more work'")

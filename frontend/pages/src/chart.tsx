@@ -1,7 +1,7 @@
 // Stacked bars over time, by uPlot; the same as a table for who does not see them.
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
-import { showTicks } from "./ticks";
+import { showDates, showTicks } from "./ticks";
 
 export interface Series {
   name: string;
@@ -84,7 +84,7 @@ function options(element: HTMLElement, props: { times: number[]; series: Series[
     legend: { show: false },
     scales: { x: { range: () => [(props.times[0] ?? 0) / 1000, (last + step) / 1000] } },
     axes: [
-      { stroke: ink, grid: { show: false }, ticks: { stroke: line, width: 1 }, font: "12px system-ui" },
+      { stroke: ink, grid: { show: false }, ticks: { stroke: line, width: 1 }, font: "12px system-ui", values: (_plot, splits, _axis, _space, step) => showDates(splits, step) },
       { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { show: false }, font: "12px system-ui", size: widthOf, values: (_plot, splits, _axis, _space, step) => showTicks(splits, step) },
     ],
     series,

@@ -1,6 +1,7 @@
 // *Me*: what I run and wait for, what I may use, what my last cells cost.
 import { MyRequests } from "./allowances";
 import type { CellReceipt, MeView, MyCell, NodeCells, ProjectStanding, ReceiptsView, ShownRequest } from "./api_types";
+import { First } from "./first_rows";
 import { useLive } from "./live";
 import { showWait } from "./now_page";
 import { Act, Bar, Copy, Section, Table, Waiting } from "./parts";
@@ -38,12 +39,16 @@ export function MePage() {
         {view.running.length === 0 ? (
           <p class="empty">Nothing of yours runs. A notebook cell that begins with %%gpu would.</p>
         ) : (
-          <ul class="cards">{view.running.map((one) => <Running key={one.lease} one={one} word={word} onDone={refresh} />)}</ul>
+          <First of="Running and kept ready" all={view.running}>
+            {(shown) => <ul class="cards">{shown.map((one) => <Running key={one.lease} one={one} word={word} onDone={refresh} />)}</ul>}
+          </First>
         )}
       </Section>
       {view.waiting.length > 0 && (
         <Section title="Waiting">
-          <ul class="cards">{view.waiting.map((one) => <WaitingCard key={one.lease} one={one} word={word} onDone={refresh} />)}</ul>
+          <First of="Waiting" all={view.waiting}>
+            {(shown) => <ul class="cards">{shown.map((one) => <WaitingCard key={one.lease} one={one} word={word} onDone={refresh} />)}</ul>}
+          </First>
         </Section>
       )}
       <Background cells={cells.data} onDone={refresh} />
@@ -51,7 +56,9 @@ export function MePage() {
         {view.projects.length === 0 ? (
           <p class="empty">No quotas are set for your projects: what is free is yours to use.</p>
         ) : (
-          <ul class="cards">{view.projects.map((one) => <Project key={one.project} one={one} word={word} />)}</ul>
+          <First of="What you may use" all={view.projects}>
+            {(shown) => <ul class="cards">{shown.map((one) => <Project key={one.project} one={one} word={word} />)}</ul>}
+          </First>
         )}
       </Section>
       <MyRequests projects={view.own_projects} budgets={view.used_budgets} word={word} />
@@ -133,10 +140,11 @@ function Background(props: { cells: NodeCells | undefined; onDone: () => void })
   return (
     <Section title="Without a notebook" note="Cells in the background, or whose notebook is gone. What you copy brings output and variables into any notebook of yours.">
       {missing.length > 0 && <p class="warning">No answer from {missing.join(", ")}: cells there are not shown.</p>}
+      <First of="Without a notebook" all={cells}>{(shown) => (
       <ul class="cards">
-        {cells.map((one) => (
+        {shown.map((one) => (
           <li class="card" key={one.cell}>
-            <h3>{one.label || <code>{one.cell}</code>} <small>{one.state === "running" ? "running" : one.state === "finished" ? "finished, results wait" : "lost"}</small></h3>
+            <h3>{one.label || <code>{one.cell}</code>} <small>{one.state === "running" ? "running" : one.state === "finished" ? "finished, results wait" : "its process died"}</small></h3>
             <p><code class="line">{one.line}</code></p>
             <p>On {one.node}, began {showDuration(one.since_ms)} ago.</p>
             <Copy text={one.attach} />
@@ -146,6 +154,7 @@ function Background(props: { cells: NodeCells | undefined; onDone: () => void })
           </li>
         ))}
       </ul>
+      )}</First>
     </Section>
   );
 }
@@ -174,9 +183,11 @@ function Receipts({ view }: { view: ReceiptsView }) {
   const isMeasured = view.receipts.some((one) => one.mean_utilization !== null || one.peak_memory_bytes !== null);
   const number = (name: string) => ({ name, isNumber: true });
   return (
+    <First of="Last cells" all={view.receipts}>{(shown) => (
     <Table isWide label="Last cells" columns={["Ended", "Cell", "How", number("Waited"), number("Ran"), number(`${view.slot_word} time`), number("Borrowed"), number("Returned"), ...(isMeasured ? [number("Busy"), number("Peak")] : []), "Where"]}>
-      {view.receipts.map((one) => <Receipt key={`${one.cell}-${one.ended_at_ms}`} one={one} word={view.slot_word} isMeasured={isMeasured} />)}
+      {shown.map((one) => <Receipt key={`${one.cell}-${one.ended_at_ms}`} one={one} word={view.slot_word} isMeasured={isMeasured} />)}
     </Table>
+    )}</First>
   );
 }
 

@@ -175,7 +175,7 @@ function OwnRow({ one }: { one: ShownRequest }) {
         <td class="number">{one.gpus}</td>
         <td class="number">{showAge(one.waited_ms)}</td>
       </tr>
-      {one.reason && <tr class="why"><td colSpan={3}>{one.reason}</td></tr>}
+      {one.reason && <tr class="why"><td colSpan={3}>{showReason(one)}</td></tr>}
     </>
   );
 }
@@ -190,7 +190,7 @@ function showWho(one: ShownRequest) {
 }
 
 function Row({ one }: { one: ShownRequest }) {
-  const words = [showWait(one), one.reason].filter((word) => word !== "");
+  const words = [showWait(one), showReason(one)].filter((word) => word !== "");
   return (
     <>
       <tr class={one.is_mine ? "mine" : ""}>
@@ -207,6 +207,11 @@ function Row({ one }: { one: ShownRequest }) {
       )}
     </>
   );
+}
+
+/** Write why somebody waits; of others in the words that they read ("1 request is before yours"). */
+export function showReason(one: ShownRequest): string {
+  return one.is_mine || !one.reason ? one.reason : `${one.user} reads: ${one.reason}`;
 }
 
 /** Write how long it takes yet, usually and at most; nothing where nobody can say. */

@@ -2,12 +2,17 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ask } from "./api";
+import { useKeptFocus } from "./kept_focus";
 
 /** A part of a page under a heading. */
 export function Section(props: { title: string; note?: string; children: ComponentChildren }) {
   const id = props.title.toLowerCase().replace(/\W+/g, "-");
+  const place = useRef<HTMLElement>(null);
+  useEffect(() => {
+    if (location.hash === `#${id}`) place.current?.scrollIntoView(); // it was not there yet when the browser looked for it
+  }, []);
   return (
-    <section aria-labelledby={id}>
+    <section ref={place} aria-labelledby={id}>
       <h2 id={id}>{props.title}</h2>
       {props.note && <p class="note">{props.note}</p>}
       {props.children}
@@ -34,6 +39,7 @@ export function Table(props: { label: string; columns: Column[]; isWide?: boolea
       [...row.cells].forEach((cell, at) => {
         cell.setAttribute("role", cell.tagName === "TH" ? "columnheader" : "cell");
         if (row.cells.length === columns.length) cell.setAttribute("data-column", columns[at]?.name ?? "");
+        cell.toggleAttribute("data-none", cell.textContent === "—");
       });
     }
   });
@@ -82,7 +88,9 @@ export function Act(props: {
   const first = useRef<HTMLButtonElement>(null);
   const again = useRef<HTMLButtonElement>(null);
   const wasAsked = useRef(false);
-  useEffect(() => {
+  const whole = useRef<HTMLSpanElement>(null);
+  useKeptFocus(whole);
+  useLayoutEffect(() => {
     // Whoever uses the keyboard goes on where they were: the button that had the focus is not there any more.
     if (state === "asking") again.current?.focus();
     else if (wasAsked.current) first.current?.focus();
@@ -100,7 +108,7 @@ export function Act(props: {
   };
   const leaveIt = () => setState("idle");
   return (
-    <span class="act" onKeyDown={(event) => event.key === "Escape" && state === "asking" && leaveIt()}>
+    <span class="act" ref={whole} onKeyDown={(event) => event.key === "Escape" && state === "asking" && leaveIt()}>
       {state === "asking" ? (
         <>
           <button type="button" class="danger" ref={again} onClick={go}>{props.confirm}</button>

@@ -5,15 +5,16 @@ import { RequestsToDecide } from "./allowances";
 import type { ProjectView, ProjectsView, RunningShown, ShownRequest, UsePart } from "./api_types";
 import { FirstInLine } from "./boosts";
 import { Chart, type Series } from "./chart";
+import { First } from "./first_rows";
 import { useLive } from "./live";
 import { Project } from "./me_page";
+import { showReason } from "./now_page";
 import { Act, Bar, Section, Table, Waiting } from "./parts";
 import { count, showAge, showHours } from "./words";
 
 const HOUR_MS = 3_600_000;
-/** So many of a line are shown at first, and more each time that somebody asks. */
+/** So many of a line are shown at first. */
 const ROWS = 20;
-const MORE_ROWS = 100;
 const STRETCHES: { stretch: ProjectView["stretch"]; name: string; count: number }[] = [
   { stretch: "hour", name: "by hour", count: 24 },
   { stretch: "day", name: "by day", count: 14 },
@@ -146,8 +147,9 @@ function Members({ view }: { view: ProjectView }) {
   const me = document.body.dataset["user"];
   if (view.members.length === 0) return <p class="empty">Nobody has used it in this time.</p>;
   return (
+    <First of="Members" all={view.members}>{(shown) => (
     <Table label="Members" columns={["Who", `${view.slot_word}-hours`, { name: "Cells", isNumber: true }]}>
-      {view.members.map((one) => (
+      {shown.map((one) => (
         <tr key={one.user}>
           <td>{one.user === me ? <strong>you</strong> : one.user}</td>
           <td><Bar share={one.slot_ms / most} label={`${view.slot_word}-hours`} text={showHours(one.slot_ms)} /></td>
@@ -155,6 +157,7 @@ function Members({ view }: { view: ProjectView }) {
         </tr>
       ))}
     </Table>
+    )}</First>
   );
 }
 
@@ -162,8 +165,9 @@ function Labels({ view }: { view: ProjectView }) {
   if (view.labels.length === 0) return <p class="empty">No cell with a label has run in this time.</p>;
   const most = Math.max(...view.labels.map((one) => one.slot_ms), 1);
   return (
+    <First of="Experiments" all={view.labels}>{(shown) => (
     <Table isWide label="Experiments" columns={["Label", ...(view.is_led ? ["Who"] : []), `${view.slot_word}-hours`, { name: "Cells", isNumber: true }]}>
-      {view.labels.map((one) => (
+      {shown.map((one) => (
         <tr key={`${one.name} ${one.user}`}>
           <td>{one.name}</td>
           {view.is_led && <td>{one.user}</td>}
@@ -172,6 +176,7 @@ function Labels({ view }: { view: ProjectView }) {
         </tr>
       ))}
     </Table>
+    )}</First>
   );
 }
 
@@ -200,8 +205,9 @@ function ordinal(number: number): string {
 
 function Running({ rows, word, onDone }: { rows: RunningShown[]; word: string; onDone: () => void }) {
   return (
+    <First of="Running" all={rows}>{(shown) => (
     <Table isWide label="Running" columns={["Who", "Cell", { name: "Where", isOptional: true }, { name: "For", isNumber: true }, { name: "Share", isOptional: true }, ""]}>
-      {rows.map((one) => (
+      {shown.map((one) => (
         <tr key={one.lease}>
           <td>{one.user}</td>
           <td>{one.label || <code>{one.lease.slice(0, 10)}</code>}</td>
@@ -216,15 +222,15 @@ function Running({ rows, word, onDone }: { rows: RunningShown[]; word: string; o
         </tr>
       ))}
     </Table>
+    )}</First>
   );
 }
 
 function WaitingRows({ rows, word, onDone }: { rows: ShownRequest[]; word: string; onDone: () => void }) {
-  const [most, setMost] = useState(ROWS);
   return (
-    <>
+    <First of="Waiting" all={rows} first={ROWS}>{(shown) => (
     <Table label="Waiting" columns={[{ name: "Place", isNumber: true }, "Who", "Wants", { name: "Waited", isNumber: true }]}>
-      {rows.slice(0, most).map((one) => {
+      {shown.map((one) => {
         const path = `/cells/${encodeURIComponent(one.lease ?? "")}`;
         const name = `${one.user}, ${one.label || one.lease}`;
         const isHeld = one.reason.startsWith("held by");
@@ -233,13 +239,13 @@ function WaitingRows({ rows, word, onDone }: { rows: ShownRequest[]; word: strin
           <tr>
             <td class="number">{one.position}</td>
             <td>{one.user}{one.label && <span class="note"> {one.label}</span>}</td>
-            <td>{count(one.gpus, word)}</td>
+            <td class="whole">{count(one.gpus, word)}</td>
             <td class="number">{showAge(one.waited_ms)}</td>
           </tr>
           <tr class="why">
             <td />
             <td colSpan={3}>
-              {one.reason && <p>{one.reason}</p>}
+              {one.reason && <p>{showReason(one)}</p>}
               <p class="actions">
               <Act text="First" about={name} path={`${path}/first`} done={() => "first of the project"} onDone={onDone} />
               {isHeld ? (
@@ -255,7 +261,6 @@ function WaitingRows({ rows, word, onDone }: { rows: ShownRequest[]; word: strin
         );
       })}
     </Table>
-    {rows.length > most && <p class="note">and {rows.length - most} more. <button type="button" class="quiet" onClick={() => setMost(most + MORE_ROWS)}>Show more</button></p>}
-    </>
+    )}</First>
   );
 }

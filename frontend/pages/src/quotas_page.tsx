@@ -1,10 +1,14 @@
 // *Quotas*: the quota file as forms, each setting with what it means; a preview, then in force; who changed what; undo.
-import { useMemo, useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import { ask } from "./api";
 import type { QuotaFileReport, QuotaLog, QuotaPreview, QuotasEdited, SettingEdit } from "./api_types";
+import { First } from "./first_rows";
+import { useKeptFocus } from "./kept_focus";
 import { useLive } from "./live";
+import { OwnQuotas } from "./own_quotas";
 import { Section, Table, Waiting } from "./parts";
 import { changedMeanwhile, settingErrors } from "./quota_refusals";
+import { inTree } from "./project_tree";
 import { type Kind, type Path, TABLES, type Value, isTable, keyOf, kindAt, pathOf, readValue, showUnset, showValue } from "./quota_schema";
 import { showDuration, showMomentAt } from "./words";
 
@@ -22,6 +26,10 @@ interface Editing {
 }
 
 export function QuotasPage() {
+  return document.body.dataset["role"] === "user" ? <OwnQuotas /> : <QuotaFile />;
+}
+
+function QuotaFile() {
   const file = useLive<QuotaFileReport>("/quotas", 5_000);
   const log = useLive<QuotaLog>("/quotas/versions", 15_000);
   const [seen, setSeen] = useState<QuotaFileReport>();
@@ -117,6 +125,7 @@ function Editor(props: { report: QuotaFileReport; latest: QuotaFileReport; onKee
     });
   const editing: Editing = { schema, saved, drafts, errors, isLeads: report.projects !== null, set };
   const isOld = props.latest.version !== report.version;
+  const isOff = isBusy || edits.length === 0;
   return (
     <>
       {report.obstacle && <p class="problem" role="alert">{report.obstacle}</p>}
@@ -137,15 +146,20 @@ function Editor(props: { report: QuotaFileReport; latest: QuotaFileReport; onKee
         {preview && <Preview preview={preview} />}
         <div class="act">
           <label>Why <input type="text" maxLength={256} value={why} onInput={(event) => setWhy(event.currentTarget.value)} /></label>
-          <button type="button" disabled={isBusy || edits.length === 0} onClick={look}>Preview</button>
-          <button type="button" disabled={isBusy || edits.length === 0} onClick={() => save(report.version)}>Save</button>
-          {isOld && <button type="button" disabled={isBusy || edits.length === 0} onClick={() => save(props.latest.version)}>Save on top of the new version</button>}
-          <button type="button" class="quiet" disabled={isBusy || edits.length === 0} onClick={start}>Discard</button>
+          <Deed text="Preview" isOff={isOff} go={look} />
+          <Deed text="Save" isOff={isOff} go={() => save(report.version)} />
+          {isOld && <Deed text="Save on top of the new version" isOff={isOff} go={() => save(props.latest.version)} />}
+          <Deed text="Discard" isOff={isOff} go={start} />
         </div>
         <div role="status">{said.map((one) => <p key={one}>{one}</p>)}</div>
       </section>
     </>
   );
+}
+
+/** A button that keeps the focus while there is nothing for it to do. */
+function Deed({ text, isOff, go }: { text: string; isOff: boolean; go: () => void }) {
+  return <button type="button" aria-disabled={isOff} onClick={() => !isOff && go()}>{text}</button>;
 }
 
 /** The named things of a table: each with its settings, and a place to add one. */
@@ -156,20 +170,21 @@ function Things({ path, one, editing }: { path: Path; one: string; editing: Edit
   const keys = [...Object.keys(editing.saved), ...Object.keys(editing.drafts)].map(pathOf);
   const inside = keys.filter((key) => key.length > depth && path.every((part, at) => key[at] === part)).map((key) => key[depth]!);
   const given = Object.keys(kindAt(editing.schema, path)?.properties ?? {});
-  const names = [...new Set([...given, ...inside, ...added])];
+  const parentOf = (each: string) => showValue(editing.drafts[keyOf([...path, each, "parent"])] ?? editing.saved[keyOf([...path, each, "parent"])]);
+  const names = inTree([...new Set([...given, ...inside, ...added])], parentOf);
   const about = (each: string) => {
-    const inProject = showValue(editing.drafts[keyOf([...path, each, "parent"])] ?? editing.saved[keyOf([...path, each, "parent"])]);
+    const inProject = parentOf(each);
     return inProject ? ` (in ${inProject})` : given.includes(each) && !inside.includes(each) ? " (as it comes with Bulletin)" : "";
   };
   const isSaved = (at: Path) => Object.keys(editing.saved).some((key) => key.startsWith(`${keyOf(at)}\u0001`));
   const isPlain = !isTable(kindAt(editing.schema, [...path, "x"]) ?? {});
   return (
     <>
-      {names.map((each) =>
+      {names.map(({ name: each, depth: indent }) =>
         isPlain ? (
           <Field key={each} path={[...path, each]} editing={editing} />
         ) : (
-          <details key={each} open={added.includes(each) || Object.keys(editing.errors).some((key) => pathOf(key)[depth] === each)}>
+          <details key={each} style={{ marginLeft: `${indent * 1.25}rem` }} open={added.includes(each) || Object.keys(editing.errors).some((key) => pathOf(key)[depth] === each)}>
             <summary>{each}{about(each)}</summary>
             <Settings path={[...path, each]} editing={editing} />
             {inside.includes(each) && (!editing.isLeads || !isSaved([...path, each])) && (
@@ -250,10 +265,12 @@ function Field({ path, editing }: { path: Path; editing: Editing }) {
 function Change(props: { edit: SettingEdit; was: Value | undefined; onDrop: () => void }) {
   const name = props.edit.path.join(" ");
   const will = props.edit.value === null ? "taken out" : showValue(props.edit.value);
+  const drop = useRef<HTMLButtonElement>(null);
+  useKeptFocus(drop);
   return (
     <>
       <strong>{name}</strong>: {showValue(props.was) || "not set"} → {will}{" "}
-      <button type="button" class="quiet" aria-label={`Drop the change of ${name}`} onClick={props.onDrop}>Drop</button>
+      <button type="button" class="quiet" ref={drop} aria-label={`Drop the change of ${name}`} onClick={props.onDrop}>Drop</button>
     </>
   );
 }
@@ -300,8 +317,9 @@ function History(props: { log: QuotaLog; version: string; onMade: () => void }) 
         <span role="status">{said.join(" ")}</span>
       </div>
       {props.log.versions.length > 0 && (
+        <First of="Who changed what" all={props.log.versions}>{(shown) => (
         <Table isWide label="Versions of the quota file" columns={["When", "Who", "Why", "What"]}>
-          {props.log.versions.map((one) => (
+          {shown.map((one) => (
             <tr key={`${one.version}-${one.at_ms}`} class={one.is_in_force ? "mine" : ""}>
               <td>{showMomentAt(one.at_ms)}</td>
               <td>{one.by}</td>
@@ -310,6 +328,7 @@ function History(props: { log: QuotaLog; version: string; onMade: () => void }) 
             </tr>
           ))}
         </Table>
+        )}</First>
       )}
     </Section>
   );

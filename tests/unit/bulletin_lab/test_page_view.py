@@ -134,6 +134,8 @@ def test_a_cell_whose_notebook_is_gone_has_the_command_that_brings_it() -> None:
     assert said.sentence == "Its notebook is gone: running on n2, began 60 s ago."
     (later,) = describe(OwnCells(report=NOBODY, notes=(NOTE,), notes_age_ms=15_000, is_whole=True)).detached
     assert later.sentence.endswith("began 75 s ago.")
+    (lost,) = view(notes=(msgspec.structs.replace(NOTE, state="lost"),)).detached
+    assert lost.sentence == "Its process on n2 died, and its notebook is gone; it began 60 s ago."
 
 
 def test_a_receipt_says_what_a_cell_cost_and_how_it_ended_where_that_is_news() -> None:
@@ -166,3 +168,11 @@ def test_nothing_of_the_pool_is_shown_but_sentences() -> None:
     shown = msgspec.json.encode(view(notes=(NOTE,), waiting=(WAITING,), running=(RUNNING,), ended=(ENDED,)))
     for hidden in (NOTE.cell, RUNNING.cell or "", "agent"):
         assert hidden.encode() not in shown
+
+
+def test_a_place_that_was_kept_is_no_cell_that_failed() -> None:
+    kept = msgspec.structs.replace(ENDED, label="kept between cells", outcome=CellOutcome.KEPT, ran_ms=0)
+    kept = msgspec.structs.replace(kept, peak_memory_bytes=None, mean_utilization=None)
+    (said,) = view(ended=(kept,)).ended
+    assert (said.title, said.outcome, said.is_well) == ("", "kept between cells", True)
+    assert said.sentence == "a place on n1, no cell ran"

@@ -157,6 +157,28 @@ def test_who_cannot_be_asked_of_the_hub_reads_that_and_does_not_lose_their_login
     assert b'"is_logged_out":false' in said
 
 
+@pytest.mark.parametrize("page", ["", "me", "quotas"])
+def test_a_page_for_which_the_hub_cannot_be_asked_says_so_and_looks_again(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _know_a_hub(monkeypatch)
+    ask = f"GET /pool/{page} HTTP/1.1\r\nHost: hub\r\nAuthorization: token t\r\nConnection: close\r\n\r\n"
+    said = _answer(ask.encode(), tmp_path)
+    assert said.startswith(b"HTTP/1.1 503")
+    assert b"<h1>The hub does not answer</h1>" in said
+    assert b"This page looks again by itself" in said
+    assert b'<script src="/pool/static/again.js" defer>' in said
+    assert b"127.0.0.1" not in said, "where the hub is, is nobody's business"
+
+
+def test_a_login_that_breaks_off_says_how_to_begin_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _know_a_hub(monkeypatch)
+    ask = b"GET /pool/oauth_callback?code=a&state=b HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n"
+    said = _answer(ask, tmp_path)
+    assert b"<h1>The login did not come to its end</h1>" in said
+    assert b'<a href="/pool/">To the pages of the pool</a>' in said
+
+
 def test_a_login_that_begins_is_remembered_without_what_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     _know_a_hub(monkeypatch)
     login = PageLogin.instance()

@@ -60,6 +60,15 @@ def test_a_page_whose_first_telling_line_are_heard_right_after_a_cell_has_waited
     assert notebook.told("second") == "certain"
 
 
+def test_a_page_that_was_heard_as_it_came_is_told_however_late_the_kernel_is_at_its_words() -> None:
+    notebook = Notebook(lasts=1_000)
+    notebook.pages.note_arrival("second", 1_990)
+    notebook.runs()
+    notebook.pages.note_arrival("second", 9_000, BROWSER_MS + 1_980)
+    notebook.asks("second", 1_985, 9_010)
+    assert notebook.told("second") == "certain"
+
+
 def test_words_of_its_server_are_not_measured_by_its_clock() -> None:
     notebook = Notebook()
     notebook.runs()
