@@ -7,6 +7,7 @@ from typing import Any
 
 from bulletin.cpython.pickle_memo import new_object
 from bulletin.state.encoding import Encoding
+from bulletin.state.inplace import fill_dict
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
 
 from .arrays import OWNER_FACTOR, SMALL_BYTES, bytes_of
@@ -24,10 +25,14 @@ def reduce_buffer(encoder: Encoding, buffer: Any) -> Reduced:
     """Reduce a buffer to the memory under it; leave one on a device, and one without bytes, to pickle."""
     if not buffer.is_cpu or not buffer.size:
         return NotImplemented
+    return make_buffer, (RECEIVER, *_place_of(encoder, buffer))
+
+
+def _place_of(encoder: Encoding, buffer: Any) -> tuple[Any, ...]:
+    """Return what `make_buffer` makes a buffer of."""
     region = encoder.finder.find_or_add(buffer, buffer.address, buffer.size)
     region.is_held = True  # by an array of pyarrow's, which shows nobody its buffer
-    where = encoder.region(region, buffer.address, buffer)
-    return make_buffer, (RECEIVER, *where, buffer.size, buffer.is_mutable)
+    return *encoder.region(region, buffer.address, buffer), buffer.size, buffer.is_mutable
 
 
 def make_buffer(transaction: LoadTransaction, number: int, offset: int, size: int, is_mutable: bool) -> Any:
@@ -48,22 +53,78 @@ def is_chunked(kind: type) -> bool:
     return kind.__module__ == "pyarrow.lib" and kind.__name__ == "ChunkedArray"
 
 
-def reduce_chunked(_: Encoding, array: Any) -> Reduced:
-    """Reduce an array of arrays to these and their type."""
-    return make_chunked, (RECEIVER, array.chunks, array.type)
+def reduce_chunked(encoder: Encoding, array: Any) -> Reduced:
+    """Reduce an array of arrays to these and their type; of texts, to the memory of each."""
+    texts = _texts_in(encoder, array)
+    return (make_chunked, (RECEIVER, array.chunks, array.type)) if texts is None else (make_texts, (RECEIVER, *texts))
+
+
+#: Types of texts, by the functions of pyarrow's that give them.
+_TEXTS = ("large_string", "string")
+
+
+def _texts_in(encoder: Encoding, array: Any) -> tuple[str, tuple[tuple[Any, ...], ...]] | None:
+    """Return of which type the texts of an array of arrays are, and what each of these is to be made of.
+
+    None where there are others, or on a device.
+    """
+    pyarrow: Any = sys.modules["pyarrow"]
+    dtype = array.type
+    name = next((name for name in _TEXTS if dtype == getattr(pyarrow, name)()), None)
+    if name is None:
+        return None
+    found = [(chunk, chunk.buffers()) for chunk in array.chunks]
+    if not all(buffer is None or buffer.is_cpu for _, buffers in found for buffer in buffers):
+        return None
+    chunks = [
+        (len(chunk), chunk.null_count, chunk.offset, *(_place_if_any(encoder, buffer) for buffer in buffers))
+        for chunk, buffers in found
+    ]
+    return name, tuple(chunks)
+
+
+def _place_if_any(encoder: Encoding, buffer: Any) -> tuple[Any, ...] | None:
+    """Return what a buffer is to be made of: nothing, if it has no bytes; None if it is none."""
+    if buffer is None:
+        return None
+    return _place_of(encoder, buffer) if buffer.size else ()
+
+
+def make_texts(transaction: LoadTransaction, name: str, chunks: tuple[tuple[Any, ...], ...]) -> Any:
+    """Make an array of arrays of texts; return the existing one if it sees the same memory: that never changes."""
+    old = transaction.take_existing()
+    made = _load_texts(transaction, old, name, chunks)
+    if old is not None and made is not old:
+        transaction.replaced.append((old, made))
+    return made
+
+
+def _load_texts(transaction: LoadTransaction, old: Any, name: str, chunks: tuple[tuple[Any, ...], ...]) -> Any:
+    pyarrow: Any = sys.modules.get("pyarrow") or importlib.import_module("pyarrow")
+    dtype, made = getattr(pyarrow, name)(), []
+    for length, null_count, offset, *places in chunks:
+        buffers = [
+            None if place is None else make_buffer(transaction, *place) if place else pyarrow.py_buffer(b"")
+            for place in places
+        ]
+        made.append(pyarrow.Array.from_buffers(dtype, length, buffers, null_count, offset))
+    return _old_if_alike(old, made, dtype)
 
 
 def make_chunked(transaction: LoadTransaction, chunks: list[Any], dtype: Any) -> Any:
     """Make an array of arrays; return the existing one if it sees the same memory: that never changes."""
-    pyarrow = sys.modules.get("pyarrow") or importlib.import_module("pyarrow")
     old = transaction.take_existing()
-    made = pyarrow.chunked_array(chunks, dtype)
-    is_alike = type(old) is type(made) and old.type == dtype and _is_flat(pyarrow, dtype)
-    if is_alike and list(map(_seen_by, old.chunks)) == list(map(_seen_by, chunks)):
-        return old
-    if old is not None:
+    made = _old_if_alike(old, chunks, dtype)
+    if old is not None and made is not old:
         transaction.replaced.append((old, made))
     return made
+
+
+def _old_if_alike(old: Any, chunks: list[Any], dtype: Any) -> Any:
+    pyarrow: Any = sys.modules.get("pyarrow") or importlib.import_module("pyarrow")
+    made = pyarrow.chunked_array(chunks, dtype)
+    is_alike = type(old) is type(made) and old.type == dtype and _is_flat(pyarrow, dtype)
+    return old if is_alike and list(map(_seen_by, old.chunks)) == list(map(_seen_by, chunks)) else made
 
 
 def _is_flat(pyarrow: Any, dtype: Any) -> bool:
@@ -88,17 +149,21 @@ def is_pandas_array(kind: type) -> bool:
     return kind.__getstate__ is arrow_array.__getstate__ and tuple(reductions) == _USUAL
 
 
-def reduce_pandas_array(_: Encoding, array: Any) -> Reduced:
+def reduce_pandas_array(encoder: Encoding, array: Any) -> Reduced:
     """Reduce an array of pandas as pandas does, but with the memory that it has.
 
     Pandas copies that together first, so that it would look like another one each time. This is done only where the
-    array sees a small part of its memory; that copy goes inside the stream.
+    array sees a small part of its memory; that copy goes inside the stream. Of an array of texts as pandas makes them
+    nothing but these goes: they are in every frame, mostly twice.
     """
     found = array.__dict__.get("_pa_array")
     if not hasattr(found, "get_total_buffer_size"):
         return NotImplemented
     whole = found.get_total_buffer_size()
     if whole <= SMALL_BYTES or whole <= OWNER_FACTOR * found.nbytes:
+        texts = _texts_in(encoder, found) if _is_plain(array) else None
+        if texts is not None:
+            return make_text_array, (RECEIVER, array.__dict__["_dtype"].storage, *texts)
         state = dict(array.__dict__)
     else:
         state = array.__getstate__()
@@ -107,6 +172,35 @@ def reduce_pandas_array(_: Encoding, array: Any) -> Reduced:
         state["_cache"] = None  # what pandas has worked out, and works out again
     state = {sys.intern(name): held for name, held in state.items()}  # pandas sets some anew, with names of its own
     return new_object, (type(array),), state, None, None, fill_pandas_array
+
+
+def _is_plain(array: Any) -> bool:
+    """Tell whether an array of pandas is nothing but its texts, with NaN for a missing one."""
+    pandas: Any = sys.modules["pandas"]
+    own, dtype = array.__dict__, array.__dict__.get("_dtype")
+    is_usual = type(array) is pandas.arrays.ArrowStringArray and type(dtype) is pandas.StringDtype
+    return is_usual and type(dtype.na_value) is float and own.keys() <= {"_pa_array", "_dtype", "_cache"}
+
+
+def make_text_array(transaction: LoadTransaction, storage: str, name: str, chunks: tuple[tuple[Any, ...], ...]) -> Any:
+    """Make pandas' array of these texts, or put them into the existing one."""
+    numpy: Any = sys.modules.get("numpy") or importlib.import_module("numpy")
+    pandas: Any = sys.modules.get("pandas") or importlib.import_module("pandas")
+    old, dtype = transaction.take_existing(), pandas.StringDtype(storage, na_value=numpy.nan)
+    kind = pandas.arrays.ArrowStringArray
+    is_reused = type(old) is kind
+    made = old if is_reused else kind.__new__(kind)
+    own = made.__dict__
+    before = dict(own)
+    held = _load_texts(transaction, before.get("_pa_array"), name, chunks)
+    if is_reused:
+        transaction.undoable(fill_dict, own, list(before.items()))
+        own.clear()
+    elif old is not None:
+        transaction.replaced.append((old, made))
+    same_dtype = before.get("_dtype") if before.get("_dtype") == dtype else dtype
+    own.update({"_pa_array": held, "_dtype": same_dtype, "_cache": {}})
+    return made
 
 
 def fill_pandas_array(array: Any, state: dict[str, Any]) -> None:
