@@ -63,10 +63,11 @@ def reduce_chunked(encoder: Encoding, array: Any) -> Reduced:
 _TEXTS = ("large_string", "string")
 
 
-def _texts_in(encoder: Encoding, array: Any) -> tuple[str, tuple[tuple[Any, ...], ...]] | None:
-    """Return of which type the texts of an array of arrays are, and what each of these is to be made of.
+def _texts_in(encoder: Encoding, array: Any) -> tuple[Any, ...] | None:
+    """Say of which type the texts of an array of arrays are, and of each how long it is and what memory it has.
 
-    None where there are others, or on a device.
+    That is its length, how many are missing, where it begins, and four numbers for each buffer, all in one piece: in a
+    stream, each piece has a place of its own. None where there are others, or on a device.
     """
     pyarrow: Any = sys.modules["pyarrow"]
     dtype = array.type
@@ -74,41 +75,51 @@ def _texts_in(encoder: Encoding, array: Any) -> tuple[str, tuple[tuple[Any, ...]
     if name is None:
         return None
     found = [(chunk, chunk.buffers()) for chunk in array.chunks]
+    if not all(len(buffers) == _BUFFERS for _, buffers in found):
+        return None
     if not all(buffer is None or buffer.is_cpu for _, buffers in found for buffer in buffers):
         return None
-    chunks = [
-        (len(chunk), chunk.null_count, chunk.offset, *(_place_if_any(encoder, buffer) for buffer in buffers))
-        for chunk, buffers in found
-    ]
-    return name, tuple(chunks)
+    told: list[Any] = [name]
+    for chunk, buffers in found:
+        told += (len(chunk), chunk.null_count, chunk.offset)
+        for buffer in buffers:
+            told += _NONE if buffer is None else _place_of(encoder, buffer) if buffer.size else _EMPTY
+    return tuple(told)
 
 
-def _place_if_any(encoder: Encoding, buffer: Any) -> tuple[Any, ...] | None:
-    """Return what a buffer is to be made of: nothing, if it has no bytes; None if it is none."""
-    if buffer is None:
-        return None
-    return _place_of(encoder, buffer) if buffer.size else ()
+#: An array of texts says in a buffer each which are missing, where each begins, and what they are.
+_BUFFERS = 3
+#: In place of the four numbers of a buffer: there is none, or it has no bytes.
+_NONE, _EMPTY = (-1, 0, 0, False), (-2, 0, 0, False)
 
 
-def make_texts(transaction: LoadTransaction, name: str, chunks: tuple[tuple[Any, ...], ...]) -> Any:
+def make_texts(transaction: LoadTransaction, *told: Any) -> Any:
     """Make an array of arrays of texts; return the existing one if it sees the same memory: that never changes."""
     old = transaction.take_existing()
-    made = _load_texts(transaction, old, name, chunks)
+    made = _load_texts(transaction, old, *told)
     if old is not None and made is not old:
         transaction.replaced.append((old, made))
     return made
 
 
-def _load_texts(transaction: LoadTransaction, old: Any, name: str, chunks: tuple[tuple[Any, ...], ...]) -> Any:
+def _load_texts(transaction: LoadTransaction, old: Any, name: str, *told: Any) -> Any:
+    """Make what `_texts_in` has told, or return the old array, where that sees the same memory."""
     pyarrow: Any = sys.modules.get("pyarrow") or importlib.import_module("pyarrow")
-    dtype, made = getattr(pyarrow, name)(), []
-    for length, null_count, offset, *places in chunks:
-        buffers = [
-            None if place is None else make_buffer(transaction, *place) if place else pyarrow.py_buffer(b"")
-            for place in places
-        ]
-        made.append(pyarrow.Array.from_buffers(dtype, length, buffers, null_count, offset))
-    return _old_if_alike(old, made, dtype)
+    dtype, chunks = getattr(pyarrow, name)(), []
+    for start in range(0, len(told), _CHUNK):
+        length, null_count, offset, *places = told[start : start + _CHUNK]
+        buffers = [_buffer_at(transaction, *places[at : at + 4]) for at in range(0, len(places), 4)]
+        chunks.append(pyarrow.Array.from_buffers(dtype, length, buffers, null_count, offset))
+    return _old_if_alike(old, chunks, dtype)
+
+
+_CHUNK = 3 + 4 * _BUFFERS
+
+
+def _buffer_at(transaction: LoadTransaction, number: int, offset: int, size: int, is_mutable: bool) -> Any:
+    if number < 0:
+        return None if number == _NONE[0] else sys.modules["pyarrow"].py_buffer(b"")
+    return make_buffer(transaction, number, offset, size, is_mutable)
 
 
 def make_chunked(transaction: LoadTransaction, chunks: list[Any], dtype: Any) -> Any:
@@ -182,7 +193,7 @@ def _is_plain(array: Any) -> bool:
     return is_usual and type(dtype.na_value) is float and own.keys() <= {"_pa_array", "_dtype", "_cache"}
 
 
-def make_text_array(transaction: LoadTransaction, storage: str, name: str, chunks: tuple[tuple[Any, ...], ...]) -> Any:
+def make_text_array(transaction: LoadTransaction, storage: str, *told: Any) -> Any:
     """Make pandas' array of these texts, or put them into the existing one."""
     numpy: Any = sys.modules.get("numpy") or importlib.import_module("numpy")
     pandas: Any = sys.modules.get("pandas") or importlib.import_module("pandas")
@@ -192,7 +203,7 @@ def make_text_array(transaction: LoadTransaction, storage: str, name: str, chunk
     made = old if is_reused else kind.__new__(kind)
     own = made.__dict__
     before = dict(own)
-    held = _load_texts(transaction, before.get("_pa_array"), name, chunks)
+    held = _load_texts(transaction, before.get("_pa_array"), *told)
     if is_reused:
         transaction.undoable(fill_dict, own, list(before.items()))
         own.clear()

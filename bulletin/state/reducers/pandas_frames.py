@@ -43,7 +43,15 @@ def reduce_frame(encoder: Encoding, frame: Any) -> Reduced:
     made_by, args, state = frame.__reduce_ex__(5)[:3]
     if type(state) is dict and "_metadata" not in vars(frame):
         state.pop("_metadata", None)  # the class's own list, which is no part of the frame
+        flags = state.get("_flags")
+        if state.keys() == _OF_FRAME and type(flags) is dict and flags.keys() == _FLAGS:
+            told = (state["_mgr"], state["attrs"], flags["allows_duplicate_labels"], state["_typ"])
+            return made_by, args, told, None, None, fill_plain_frame
     return made_by, args, state, None, None, fill_frame
+
+
+#: All that a frame says of itself, where its class is pandas' own.
+_OF_FRAME, _FLAGS = frozenset({"_mgr", "_typ", "attrs", "_flags"}), frozenset({"allows_duplicate_labels"})
 
 
 def _arrays_of(part: Any) -> list[Any]:
@@ -157,3 +165,9 @@ def fill_frame(frame: Any, state: Any) -> None:
     frame.__setstate__(state)
     if isinstance(state, dict) and "attrs" in state:
         object.__setattr__(frame, "_attrs", state["attrs"])
+
+
+def fill_plain_frame(frame: Any, told: tuple[Any, Any, Any, str]) -> None:
+    """Set the state of a frame that is its parts, attributes and whether labels may stand twice."""
+    manager, attrs, allows, of = told
+    fill_frame(frame, {"_mgr": manager, "_typ": of, "attrs": attrs, "_flags": {"allows_duplicate_labels": allows}})
