@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterable, Mapping, Set as AbstractSet
 from typing import Any
 
+from .class_layout import holds_slots_only
+
 
 def _count_in_a_loop() -> int:
     """Measure the reference count that a loop like those below sees of an object in the list of nodes alone."""
@@ -89,17 +91,21 @@ def _take_out_their_parts(nodes: list[object], temporary: list[object], besides:
     while temporary:
         container: Any = temporary.pop()
         kind = type(container)
+        own = None
         if kind in {list, tuple, set, frozenset}:
             parts: Any = container
         elif kind is dict:
             parts = container.values()
         else:
-            parts = getattr(container, "__dict__", None)
-            has_opaque = has_opaque or parts is None
-            parts = () if parts is None else (parts,)
+            own = getattr(container, "__dict__", None)
+            has_opaque = has_opaque or own is None or not holds_slots_only(kind, 0)
+            parts = () if own is None else (own,)
         del container
         if parts and not memo_indexes:
             memo_indexes.update(zip(map(id, nodes), range(len(nodes)), strict=True))
+        if own is not None and id(own) not in memo_indexes:  # its class says itself what goes: parts go on their own
+            parts = own.values()
+        own = None
         for part in parts:
             memo_index = memo_indexes.get(id(part))
             if memo_index is None or nodes[memo_index] is None:

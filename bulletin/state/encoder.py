@@ -33,7 +33,7 @@ from .plain_instances import DISPATCH, is_plain
 from .reducers import Reducer, left_out
 from .reducers.classes import reduce_class
 from .reducers.containers import reduce_user_container, says_too_little
-from .reducers.functions import reduce_function
+from .reducers.functions import AskedOnce, reduce_function
 from .reducers.unwilling import REFUSALS, reduce_unwilling
 from .silence import silence
 from .table import Unit
@@ -78,6 +78,7 @@ class Encoder(pickle.Pickler):
         self._kinds: dict[type, Reducer | None] = dict(reducers.EXACT)
         self._usual: set[type] = set()
         self._plainly: dict[type, bool] = {}
+        self.by_name: Mapping[type, bool] = AskedOnce()
         self._places: dict[type, Mapping[int, reducers.Place]] = {}  # where modules hold instances of a type
         self._importable: dict[int, tuple[object, str]] = {}  # functions and classes that go by name, and their modules
         shared = (namespace, RECEIVER, vars(builtins))  # `exec(code, own)` puts the built-ins into `own`

@@ -41,6 +41,8 @@ class Encoding(Protocol):
     homes: set[str]
     #: Modules that travel by name.
     modules: dict[str, None]
+    #: Whether the other side finds a class by its module and name.
+    by_name: Mapping[type, bool]
     #: Code objects, kept so that their ids in tokens stay true.
     codes: list[CodeType]
     #: Temporaries whose ids are in use.

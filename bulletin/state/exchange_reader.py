@@ -13,7 +13,7 @@ from bulletin.errors import UNLOADABLE
 from . import modules, names, registrations
 from .atoms import has_nan
 from .decoder import Decoder
-from .exchange import Damaged, Exchange, PickleStream, RegionContent
+from .exchange import Buffer, Damaged, Exchange, PickleStream, RegionContent
 from .handles import NOT_KEPT, Handle
 from .inplace import fill_dict, fill_list
 from .leaves import Leaves, load
@@ -49,6 +49,7 @@ class ExchangeReader:
         self._writes: list[tuple[memoryview, memoryview]] = []
         self._memory: dict[int, RegionContent] = {}
         self._roots: list[object] = []
+        self._came: dict[int, Buffer] = {}  # by the id of the root, the stream that it was read from
         self._as_read: dict[int, Unit] = {}  # by the id of the root, what is known of it without looking
         self._definitions: list[object] = []
         self._made: list[object] = []
@@ -119,6 +120,7 @@ class ExchangeReader:
                     self._bind(name, held)
             case "unit":
                 self._roots.append(value)
+                self._came[id(value)] = stream.data
                 self._bind_all(bound, value)
             case "extra" | "error":
                 self.extra.update(value)
@@ -346,7 +348,7 @@ class ExchangeReader:
 
     def _diff(self, roots: list[object], wide: Sequence[Region]) -> TableDiff:
         diff = TableDiff(self.namespace, self.table, wide=wide)
-        diff.look_at(roots, self._definitions)
+        diff.look_at(roots, self._definitions, self._came)
         return diff
 
 

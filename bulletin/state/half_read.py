@@ -62,7 +62,6 @@ def finish(transaction: LoadTransaction) -> None:
     for half_read in noted:
         if any(_length(container) >= whole for container, whole in half_read.met):
             half_read.again()
-    transaction.half_read.clear()
 
 
 def lengths_in(encoder: Encoding, state: Any) -> Lengths:

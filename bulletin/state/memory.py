@@ -150,18 +150,28 @@ class Finder:
     def __init__(self, known: Iterable[Region], wide: Iterable[Region] = ()) -> None:
         self._exact: dict[tuple[int, int], Region] = {}
         self._sorted: list[tuple[int, int]] = []
-        wide = list(wide)
-        for region in wide:
-            self._add(region)
         #: By address and size; and which array each is for.
         self._guarded: dict[tuple[int, int], list[Region]] = {}
         self._guards: dict[int, Region] = {}
         self._alive: list[object] = []  # whose ids are in use
+        self._waiting: tuple[Iterable[Region], Iterable[Region]] | None = known, wide
+
+    def begin(self) -> None:
+        """Take in what is known, and have it read anew: once, when memory is first asked for in the exchange.
+
+        A cell that reaches none does not pay for what others have.
+        """
+        if self._waiting is None:
+            return
+        known, wide = self._waiting
+        self._waiting, wide = None, list(wide)
+        for region in wide:
+            self._add(region)
         for region in known:
             region.forget()
             if region.is_guarded:
                 self._guarded.setdefault((region.address, region.size), []).append(region)
-            if not any(over.address <= region.address and region.end <= over.end for over in wide):
+            elif not wide or not any(over.address <= region.address and region.end <= over.end for over in wide):
                 self._add(region)
 
     def _add(self, region: Region) -> None:
@@ -171,6 +181,7 @@ class Finder:
 
     def is_known(self, region: Region) -> bool:
         """Tell whether any range inside this region would be found to be in it."""
+        self.begin()
         return self._exact.get((region.address, region.size)) is region
 
     def guard_of(self, array: object) -> Region | None:
@@ -185,6 +196,7 @@ class Finder:
         Widen
             If the range overlaps one that is known and does not lie inside it.
         """
+        self.begin()
         while True:
             found = self._exact.get((address, size)) or self._around(address, size)
             if found is None:
@@ -201,6 +213,7 @@ class Finder:
 
         `dense` is the array, or a copy of it.
         """
+        self.begin()
         found = self._guards.get(id(array))
         if found is None:
             known = self._guarded.get((address, size), [])

@@ -12,6 +12,7 @@ from typing import Any
 from . import definition_ids, lookups, names
 from .atoms import ATOMS
 from .encoder import Encoder
+from .exchange import Buffer
 from .handles import Handle
 from .memory import Finder, Region, Widen
 from .missing_modules import stays_here
@@ -61,7 +62,7 @@ class TableDiff:
         self._cache_inside: set[int] = set()
         self._cache_pending: list[Unit] = []
         self.is_open = False  # all names of the namespace have been added
-        self._is_narrow = False  # nothing but what `look_at` was given counts
+        self._came: Mapping[int, Buffer] | None = None  # nothing counts but what `look_at` was given, as it came
 
     def add(self, found: Iterable[str], held: Mapping[str, object] | None = None) -> None:
         """Add these names of the namespace, or of `held`, with what they hold, to what `run` looks at."""
@@ -120,9 +121,14 @@ class TableDiff:
         for unit in definitions:
             self.see_definition(unit.uid, unit.root, follow=False)
 
-    def look_at(self, roots: Iterable[object], definitions: Iterable[object]) -> None:
-        """Encode these roots and definitions, with the roots inside them, and nothing else that they lead to."""
-        self._is_narrow = True
+    def look_at(
+        self, roots: Iterable[object], definitions: Iterable[object], came: Mapping[int, Buffer] | None = None
+    ) -> None:
+        """Encode these roots and definitions, with the roots inside them, and nothing else that they lead to.
+
+        `came` has the streams that the roots were just read from, by their ids.
+        """
+        self._came = came or {}
         for root in roots:
             self._see("a value", root, follow=False)
         for root in self.table.roots_inside(self.units.values()):
@@ -151,7 +157,7 @@ class TableDiff:
 
     def _encode(self, name: str, value: object, known: Unit | None = None) -> tuple[Walk | None, Unit]:
         try:
-            walk = None if known is None else Walk(self.encoder, value)  # first: it is to see what changes meanwhile
+            walk = self._walk(value, known)  # first: it is to see what changes meanwhile
             return walk, self.encoder.encode(value, name)
         except Widen:
             raise
@@ -172,13 +178,20 @@ class TableDiff:
         """Return the unit that was agreed upon where this one is as that; it is known again by what was seen now.
 
         What is new, or has changed, gets its witness when it is met again: a thread may have changed it while it was
-        encoded, and back.
+        encoded, and back. What was just read gets it where it gives the very stream that came.
         """
-        if known is None or not unit.is_as(known):
-            return unit
-        known.witness = walk.witness(unit, notes) if walk is not None and not self.encoder.stayed else None
-        known.size = unit.stream_bytes
-        return known
+        agreed = known if known is not None and unit.is_as(known) else unit
+        is_certain = agreed is known if self._came is None else unit.data == self._came.get(id(unit.root))
+        if agreed is known or is_certain:
+            may_be_known = is_certain and walk is not None and not self.encoder.stayed
+            agreed.witness = walk.witness(unit, notes) if walk is not None and may_be_known else None
+            agreed.size = unit.stream_bytes
+        return agreed
+
+    def _walk(self, value: object, known: Unit | None) -> Walk | None:
+        """Walk through a value whose content may be known now to be what both sides have agreed on."""
+        is_met_again = known is not None if self._came is None else id(value) in self._came
+        return Walk(self.encoder, value) if is_met_again else None
 
     def _spelled(self, notes: Notes) -> tuple[str, ...]:
         """Return the names that a value was noted to look up, but for those of its definitions; see `_renewed`."""
@@ -207,7 +220,7 @@ class TableDiff:
         known = self._agreed(value, self.table.definitions.get(uid))
         unit = self._known_again(known)
         if unit is None:
-            walk = Walk(self.encoder, value) if type(value) is FunctionType and known is not None else None
+            walk = self._walk(value, known) if type(value) is FunctionType else None
             self.encoder.is_digest = True
             try:
                 unit = self.encoder.encode(value, uid=uid)
@@ -238,10 +251,10 @@ class TableDiff:
         )
 
     def _after(self, notes: Notes, *, follow: bool) -> None:
-        self.files.update(dict.fromkeys(notes.files))
-        self.imports.update(dict.fromkeys(notes.imports))
+        for told, found in ((self.files, notes.files), (self.imports, notes.imports), (self.modules, notes.modules)):
+            if found:
+                told.update(dict.fromkeys(found))
         self.attributes |= notes.attributes
-        self.modules.update(dict.fromkeys(notes.modules))
         self.homes |= notes.homes
         self.kinds |= notes.kinds
         if follow:
@@ -249,7 +262,7 @@ class TableDiff:
             if notes.is_dynamic and not self.is_open:
                 self.is_open = True
                 self.add(names.users(self.namespace))
-        for uid, definition in notes.definitions.items() if not self._is_narrow else ():
+        for uid, definition in notes.definitions.items() if self._came is None else ():
             self.see_definition(uid, definition, follow=follow)
 
     # --- what is new

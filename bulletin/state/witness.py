@@ -73,18 +73,19 @@ class Witness:
         kinds: frozenset[type],
         memory: WitnessedMemory | None,
         notes: Notes,
+        by_name: Mapping[type, bool],
     ) -> None:
         self._parts, self._kinds, self._memory, self.notes = parts, kinds, memory, notes
         self._sizes, self._content = tuple(seen[0]), tuple(seen[1])
         #: Classes that go by name, as long as they are what their modules have under it.
-        self._named = [kind for kind in {*kinds, *(type(other) for _, other in parts.others)} if is_importable(kind)]
+        self._named = [kind for kind in {*kinds, *(type(other) for _, other in parts.others)} if by_name[kind]]
 
     def holds(self, encoder: Encoding) -> bool:
         """Tell whether the encoder would write the same stream of the same objects and memory.
 
         Where it does, the encoder and its finder know of this value's memory as if they had met it.
         """
-        if not all(map(encoder.goes_plainly, self._kinds)) or not all(map(is_importable, self._named)):
+        if not all(map(encoder.goes_plainly, self._kinds)) or not all(map(encoder.by_name.__getitem__, self._named)):
             return False
         if not self.is_still_so():
             return False

@@ -72,7 +72,7 @@ class Walk:
             memory = witnessed(self._encoder, self._memory, unit.regions)
             if memory is None or not all_claimed(self._encoder, self._memory.blocks.items()):
                 return None
-        made = Witness(self._parts, self._content, frozenset(self._kinds), memory, notes)
+        made = Witness(self._parts, self._content, frozenset(self._kinds), memory, notes, self._encoder.by_name)
         return made if made.is_still_so() else None  # or it has changed while it was encoded
 
     def _is_noted(self, notes: Notes) -> bool:

@@ -66,6 +66,8 @@ class WitnessedMemory:
 
         The encoder and its finder then know of the arrays, as if they had been written.
         """
+        finder = encoder.finder
+        finder.begin()
         # Where memory is comes first: what has moved must not be read.
         if b"".join(self._starts) != self._starts_bytes or list(map(_layout, self._arrays)) != self._layouts:
             return False
@@ -81,7 +83,6 @@ class WitnessedMemory:
                 encoder.guarded |= {id(array), id(owner_of(array))}
         if any(encoder.blocks.setdefault(values, block) != block for values, block in self._blocks.items()):
             return False
-        finder = encoder.finder
         if not all(map(finder.is_known, self._owned)):
             return False
         if not encoder.guarded.isdisjoint(self._alone):

@@ -7,7 +7,9 @@ from types import FrameType
 
 import pytest
 
+from bulletin import state
 from bulletin.state.encoder import Encoder
+from bulletin.state.exchange_reader import ExchangeReader
 from bulletin.state.table_diff import TableDiff
 
 from .notebook import Notebook
@@ -269,3 +271,38 @@ def test_what_is_another_while_it_is_encoded_and_then_as_before_is_sent_again(no
         sys.setprofile(None)
     assert value["busy"] is False
     assert notebook.gpu("x['busy']").extra["result"] is False
+
+
+def test_what_a_cell_has_just_made_is_known_at_once(notebook: Notebook) -> None:
+    notebook.local(SETUP)
+    made = {"f": FRAME, "p": "Point(1, {2})", "a": "np.arange(5)"}
+    notebook.gpu("; ".join(f"{name} = {value}" for name, value in made.items()))
+    assert all(known(notebook, name) for name in made)
+
+
+def test_what_is_another_while_it_is_looked_at_for_the_first_time_is_as_it_came(notebook: Notebook) -> None:
+    notebook.local(f"{SETUP}x = Point(1, [])")
+    notebook.gpu("x; None")
+    value = notebook["x"]
+
+    def switch(frame: FrameType, event: str, _: object) -> None:
+        """Do, at the worst moment, what a thread may do."""
+        if frame.f_code is ExchangeReader.update_table.__code__ and event == "call":
+            looking.append(True)
+        if looking and frame.f_code is Encoder.encode.__code__ and event in ("call", "return"):
+            value.x = 5 if event == "call" else 1
+
+    looking: list[bool] = []
+    captured = notebook.captured = state.capture(
+        notebook.ns, state.needs("x.y.append(2)", notebook.ns), table=notebook.table
+    )
+    answer = notebook.executor.ask("x.y.append(2)", captured.parts)
+    sys.setprofile(switch)
+    try:
+        state.apply(answer["parts"], notebook.ns, sent=captured)
+    finally:
+        sys.setprofile(None)
+    assert looking, "or nothing is tried"
+    assert notebook.gpu("x.x, x.y").extra["result"] == (value.x, [2]) == (1, [2])
+    value.x = 5
+    assert notebook.gpu("x.x").extra["result"] == 5

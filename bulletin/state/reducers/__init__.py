@@ -180,6 +180,8 @@ def of_family(kind: type) -> Reducer | None:
         return containers.reduce_user_container
     if pandas_frames.is_text_type(kind):
         return pandas_frames.reduce_text_type
+    if pandas_frames.is_manager(kind):
+        return pandas_frames.reduce_manager
     if pandas_frames.is_block(kind):
         return pandas_frames.reduce_block
     if pandas_frames.is_family(kind):

@@ -10,6 +10,8 @@ from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
 from bulletin.state.memory import Region
 from bulletin.state.silence import silence
 
+from .dtypes import plain_text_of, type_of
+
 #: An array that owns more than this is made over the bytes that came, and owns nothing: `resize` refuses.
 _OWN_BYTES = 16 << 20
 #: Of an owner that nobody asked for, at most so many times what is seen through its view.
@@ -24,7 +26,7 @@ def reduce_array(encoder: Encoding, array: Any) -> Reduced:
     pickle.
     """
     flags = array.flags
-    layout = (array.dtype, array.shape, array.strides)
+    layout = (plain_text_of(array.dtype), array.shape, array.strides)
     if array.dtype.hasobject:
         return _reduce_objects(encoder, array) if array.dtype == object else NotImplemented
     if id(array) in encoder.guarded and array.nbytes:
@@ -39,7 +41,7 @@ def reduce_memory(encoder: Encoding, array: Any, looker: object) -> tuple[Any, t
 
     `looker` is the object that it is the memory of: as long as somebody has that, both sides know the memory.
     """
-    layout = (array.dtype, array.shape, array.strides, array.flags.writeable)
+    layout = (plain_text_of(array.dtype), array.shape, array.strides, array.flags.writeable)
     owner, start = owner_of(array), address_of(array)
     if owner is array:
         region = encoder.finder.find_or_add(array, start, array.nbytes)
@@ -68,8 +70,8 @@ def _guarded(encoder: Encoding, array: Any) -> tuple[int, int]:
 def _dense(array: Any) -> tuple[Any, Any, Any]:
     """Return the type, shape and strides with which a guarded array travels: its own, or those of a dense copy."""
     if array.flags.c_contiguous or array.flags.f_contiguous:
-        return array.dtype, array.shape, array.strides
-    return array.dtype, array.shape, array.copy(order="K").strides
+        return plain_text_of(array.dtype), array.shape, array.strides
+    return plain_text_of(array.dtype), array.shape, array.copy(order="K").strides
 
 
 def address_of(array: Any) -> int:
@@ -91,7 +93,7 @@ def make_array(
     larger one is made over the bytes that came. A `number` of -1 means an array without bytes.
     """
     numpy = sys.modules.get("numpy") or importlib.import_module("numpy")
-    old = transaction.take_existing()
+    old, dtype = transaction.take_existing(), type_of(numpy, dtype)
     if number < 0:
         if type(old) is numpy.ndarray and relaid(transaction, old, address_of(old), dtype, shape, strides):
             return marked(transaction, old, writeable)
@@ -121,7 +123,7 @@ def view_array(
     same.
     """
     numpy = sys.modules["numpy"]
-    old = transaction.take_existing()
+    old, dtype = transaction.take_existing(), type_of(numpy, dtype)
     start = (_bytes_address(owner) if isinstance(owner, bytearray) else address_of(owner)) + offset
     is_view = type(old) is numpy.ndarray and old.base is not None
     if is_view and relaid(transaction, old, start, dtype, shape, strides):

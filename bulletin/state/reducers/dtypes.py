@@ -27,6 +27,17 @@ def reduce_dtype(_: Encoding, dtype: Any) -> Reduced:
     return make_dtype, (RECEIVER, dtype.str)
 
 
+def plain_text_of(dtype: Any) -> Any:
+    """Return the text of a type that numpy has once for all arrays, and any other type itself; see `type_of`."""
+    text: str = dtype.str
+    return text if dtype.isbuiltin == 1 and sys.modules["numpy"].dtype(text) is dtype else dtype
+
+
+def type_of(numpy: Any, told: Any) -> Any:
+    """Return the type that `plain_text_of` has told."""
+    return numpy.dtype(told) if type(told) is str else told
+
+
 def make_dtype(transaction: LoadTransaction, text: str) -> Any:
     """Return the type of that text; the existing one, if it is the same."""
     numpy: Any = sys.modules.get("numpy") or importlib.import_module("numpy")

@@ -39,6 +39,14 @@ def is_importable(definition: Any) -> bool:
     return found is definition and id(definition) not in MADE_LATER
 
 
+class AskedOnce(dict[type, bool]):
+    """Which classes `is_importable`, each as it was when it was first asked for: for one exchange."""
+
+    def __missing__(self, kind: type) -> bool:
+        found = self[kind] = is_importable(kind)
+        return found
+
+
 def _part_of_package(name: str) -> Any:
     """Find a module that a package has as an attribute, and that nobody imported by its own name; None without one.
 

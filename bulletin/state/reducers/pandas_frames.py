@@ -4,6 +4,7 @@ Since pandas 3 a write to one frame is never seen through another (copy-on-write
 travel with the frames made from it.
 """
 
+import copyreg
 import importlib
 import sys
 from typing import Any
@@ -34,18 +35,68 @@ def reduce_frame(encoder: Encoding, frame: Any) -> Reduced:
     """Note the arrays inside a frame, series or index as guarded, and reduce it as pandas does."""
     manager = getattr(frame, "_mgr", None)
     held = [frame] if manager is None else [*(block.values for block in manager.blocks), *manager.axes]
-    numpy: Any = sys.modules["numpy"]
     for part in held:
-        inner = getattr(part, "_data", part)
-        for array in (part, inner, *(getattr(inner, name, None) for name in _HOLDERS)):
-            if isinstance(array, numpy.ndarray):
-                encoder.guarded |= {id(array), id(owner_of(array))}
+        for array in _arrays_of(part):
+            encoder.guarded |= {id(array), id(owner_of(array))}
     if manager is None:
-        return NotImplemented
+        return frame.__reduce__() if _is_of(type(frame), "Index", "RangeIndex") else NotImplemented
     made_by, args, state = frame.__reduce_ex__(5)[:3]
     if type(state) is dict and "_metadata" not in vars(frame):
         state.pop("_metadata", None)  # the class's own list, which is no part of the frame
+        flags = state.get("_flags")
+        if state.keys() == _OF_FRAME and type(flags) is dict and flags.keys() == _FLAGS:
+            told = (state["_mgr"], state["attrs"], flags["allows_duplicate_labels"], state["_typ"])
+            return made_by, args, told, None, None, fill_plain_frame
     return made_by, args, state, None, None, fill_frame
+
+
+#: All that a frame says of itself, where its class is pandas' own.
+_OF_FRAME, _FLAGS = frozenset({"_mgr", "_typ", "attrs", "_flags"}), frozenset({"allows_duplicate_labels"})
+
+
+def _arrays_of(part: Any) -> list[Any]:
+    """List the arrays of numpy that the values of a block, or an index, are or have.
+
+    An index that is a range has one where somebody has asked for it: it is not to be made for this.
+    """
+    pandas, numpy = sys.modules["pandas"], sys.modules["numpy"]
+    kind = type(part)
+    if kind is numpy.ndarray:
+        return [part]
+    if kind is pandas.arrays.ArrowStringArray:
+        return []
+    inner = part._cache.get("_data") if kind is pandas.RangeIndex else getattr(part, "_data", part)
+    found = (part, inner, *(getattr(inner, name, None) for name in _HOLDERS))
+    return [array for array in found if isinstance(array, numpy.ndarray)]
+
+
+def _is_of(kind: type, *called: str) -> bool:
+    """Tell whether a type is one of pandas' own of these names, and not of a class made of it."""
+    pandas = sys.modules["pandas"]
+    return any(kind is getattr(pandas, name, None) for name in called) and kind not in copyreg.dispatch_table
+
+
+def is_manager(kind: type) -> bool:
+    """Tell whether a type is what a frame has its parts in: all that it is made of are these and its axes."""
+    return (
+        kind.__module__ == "pandas.core.internals.managers"
+        and kind.__name__ == "BlockManager"
+        and kind not in copyreg.dispatch_table
+    )
+
+
+def reduce_manager(_: Encoding, manager: Any) -> Reduced:
+    """Reduce a manager as pandas does, but with its axes one by one: it makes a list of its own of those.
+
+    Nor is it asked what it leaves out: that is nothing.
+    """
+    kind, (blocks, axes) = manager.__reduce__()
+    return make_manager, (kind, blocks, *axes)
+
+
+def make_manager(kind: Any, blocks: Any, *axes: Any) -> Any:
+    """Make a manager of these blocks and axes."""
+    return kind(blocks, list(axes))
 
 
 def is_text_type(kind: type) -> bool:
@@ -95,10 +146,18 @@ def reduce_block(encoder: Encoding, block: Any) -> Reduced:
     """
     made_by, args = block.__reduce_ex__(5)[:2]
     values = args[0]
+    if getattr(made_by, "__name__", "") == "_unpickle_block" and len(args) == 3 and type(args[1]) is slice:
+        made_by, args = make_block, (values, args[1].start, args[1].stop, args[1].step, args[2])
     if encoder.blocks.setdefault(id(values), id(block)) != id(block):
         values = values.copy()
     encoder.alive += [block, values]
     return made_by, (values, *args[1:])
+
+
+def make_block(values: Any, start: Any, stop: Any, step: Any, axes: int) -> Any:
+    """Make a block of these values, which are columns of a frame that lie at equal distances in it."""
+    internals = importlib.import_module("pandas._libs.internals")
+    return internals._unpickle_block(values, slice(start, stop, step), axes)
 
 
 def fill_frame(frame: Any, state: Any) -> None:
@@ -106,3 +165,9 @@ def fill_frame(frame: Any, state: Any) -> None:
     frame.__setstate__(state)
     if isinstance(state, dict) and "attrs" in state:
         object.__setattr__(frame, "_attrs", state["attrs"])
+
+
+def fill_plain_frame(frame: Any, told: tuple[Any, Any, Any, str]) -> None:
+    """Set the state of a frame that is its parts, attributes and whether labels may stand twice."""
+    manager, attrs, allows, of = told
+    fill_frame(frame, {"_mgr": manager, "_typ": of, "attrs": attrs, "_flags": {"allows_duplicate_labels": allows}})
