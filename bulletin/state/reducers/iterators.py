@@ -27,7 +27,7 @@ def make_iterator(transaction: LoadTransaction, made_by: Callable[..., Any], arg
         return made
     if transaction.is_read(old):
         return old
-    reduced = old.__reduce__() if type(old) is type(made) else ()
+    reduced: tuple[Any, ...] = old.__reduce__() if type(old) is type(made) else ()
     if reduced[:1] == (made_by,) and not _has_state(reduced) and list(map(id, reduced[1])) == list(map(id, args)):
         return old
     transaction.replaced.append((old, made))
