@@ -81,7 +81,7 @@ class LoadTransaction:
         existing, self.existing = self.existing, None
         return existing
 
-    def is_read(self, value: object) -> bool:
+    def find_in_read(self, value: object) -> bool:
         """Tell whether an object was in an earlier stream: it is as it is on the other side by now."""
         for made in self.read[self._counted :]:
             self._read.update(map(id, made))
