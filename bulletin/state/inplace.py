@@ -221,7 +221,7 @@ def transplant(transaction: LoadTransaction, old: Any, fresh: Any, made_by: obje
             empty_attributes(transaction, old)
             _copy_attributes(old, fresh)
         return old
-    if transaction.find_in_read(old) and takes_state_again(kind):
+    if transaction.note_read_and_tell(old) and takes_state_again(kind):
         return old  # code in C may hold it by now, where nobody could put the new one
     return put_in_place(transaction, old, fresh)
 

@@ -81,8 +81,8 @@ class LoadTransaction:
         existing, self.existing = self.existing, None
         return existing
 
-    def find_in_read(self, value: object) -> bool:
-        """Tell whether an object was in an earlier stream: it is as it is on the other side by now."""
+    def note_read_and_tell(self, value: object) -> bool:
+        """Note what earlier streams had, and return whether this was in one: it is as on the other side by now."""
         for made in self.read[self._counted :]:
             self._read.update(map(id, made))
         self._counted = len(self.read)

@@ -25,7 +25,7 @@ def make_iterator(transaction: LoadTransaction, made_by: Callable[..., Any], arg
     made = made_by(*args)
     if old is None:
         return made
-    if transaction.find_in_read(old):
+    if transaction.note_read_and_tell(old):
         return old
     reduced: tuple[Any, ...] = old.__reduce__() if type(old) is type(made) else ()
     if reduced[:1] == (made_by,) and not _has_state(reduced) and list(map(id, reduced[1])) == list(map(id, args)):
