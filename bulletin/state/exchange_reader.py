@@ -52,7 +52,6 @@ class ExchangeReader:
         self._came: dict[int, Buffer] = {}  # by the id of the root, the stream that it was read from
         self._as_read: dict[int, Unit] = {}  # by the id of the root, what is known of it without looking
         self._definitions: list[object] = []
-        self._made: list[object] = []
         self.exchange: Exchange | None = None
         self.told: modules.Shipment | modules.Changes | None = None
         self.at = ""  # the name that is being bound
@@ -183,7 +182,7 @@ class ExchangeReader:
             self._as_read.clear()  # code of the user's may have run, and changed what came before
         elif stream.kind == "unit":
             self._as_read[id(value)] = unit
-        self._made.append(made)  # ids of objects that this side replaced stay their own until the end
+        self.transaction.read.append(made)
         return value
 
     def _read_new(self, stream: PickleStream) -> tuple[Any, list[object]]:
@@ -292,7 +291,7 @@ class ExchangeReader:
         units = [self.table.units.get(stream.root) for stream in self.exchange.streams]
         agreed = [unit for unit in (*units, *self.looked_at) if unit is not None]
         witnesses = [unit.witness for unit in agreed if unit.witness is not None]
-        return [*self._made, *witnesses, *(unit.nodes for unit in agreed)]
+        return [*self.transaction.read, *witnesses, *(unit.nodes for unit in agreed)]
 
     def _prepare(self, region: Region, start: int, data: memoryview) -> None:
         if region.device is not None:  # may fail half-way, so it is written now

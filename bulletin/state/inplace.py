@@ -221,6 +221,8 @@ def transplant(transaction: LoadTransaction, old: Any, fresh: Any, made_by: obje
             empty_attributes(transaction, old)
             _copy_attributes(old, fresh)
         return old
+    if transaction.note_read_and_tell(old) and takes_state_again(kind):
+        return old  # code in C may hold it by now, where nobody could put the new one
     return put_in_place(transaction, old, fresh)
 
 
@@ -293,7 +295,7 @@ def _same(one: object, other: object) -> bool:
         return False
     if isinstance(one, tuple) and isinstance(other, tuple):
         return len(one) == len(other) and all(map(_same, one, other))
-    return isinstance(one, str | bytes | int | float | complex) and one == other
+    return isinstance(one, str | bytes | int | float | complex | range) and one == other
 
 
 def _copy_items(transaction: LoadTransaction, old: Any, fresh: Any) -> None:

@@ -69,6 +69,9 @@ class LoadTransaction:
         self.half_read: list[Any] = []  # see `half_read.HalfRead`: of the stream that is being loaded
         self.alive: list[object] = []  # weakly referenced values, and whatever must outlive the loading
         self.replaced: list[tuple[object, object]] = []  # old objects that could not take their new state, and what did
+        self.read: list[list[object]] = []  # the objects of each stream so far; so their ids stay their own
+        self._read: set[int] = set()  # ids of those in the first so many
+        self._counted = 0
         self._changes: list[tuple[Callable[[], None], Callable[[], None]]] = []
         self._spent: list[Iterator[Any]] = []
         self._undo: list[tuple[Any, ...]] = []
@@ -77,6 +80,13 @@ class LoadTransaction:
         """Hand out the old object, once, to a function that knows what to do with it; None where there is none."""
         existing, self.existing = self.existing, None
         return existing
+
+    def note_read_and_tell(self, value: object) -> bool:
+        """Note what earlier streams had, and return whether this was in one: it is as on the other side by now."""
+        for made in self.read[self._counted :]:
+            self._read.update(map(id, made))
+        self._counted = len(self.read)
+        return id(value) in self._read
 
     def container(self, pid: tuple[int, int], old: Any = None) -> Any:
         """Make a large container of atoms; or fill the old one of the same type with them, undoably."""
@@ -165,6 +175,11 @@ class LoadTransaction:
         elif kind is CellType:
             self.undoable(setattr, holder, "cell_contents", holder.cell_contents)
             holder.cell_contents = replaced[id(holder.cell_contents)][1]
+        elif kind.__module__ == "itertools" and hasattr(kind, "__setstate__"):  # what it holds is in its state
+            state = (*holder.__reduce__(), None)[2]
+            if type(state) is tuple:
+                self.undoable(holder.__setstate__, state)
+                holder.__setstate__(tuple(replaced.get(id(part), (part, part))[1] for part in state))
         elif not isinstance(holder, type):
             try:
                 attributes = object.__getattribute__(holder, "__dict__")  # until somebody asks they are in no dict

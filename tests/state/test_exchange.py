@@ -695,6 +695,15 @@ def test_workers_of_a_loader_that_wait_for_the_next_round_are_each_sides_own(not
     assert (notebook["n"], notebook["x"].batch_size) == ([[1], [2]], 1)
 
 
+def test_the_gradient_of_a_frozen_parameter_is_the_one_that_the_cell_left(notebook: Notebook) -> None:
+    pytest.importorskip("torch")
+    notebook.local("import torch\np = torch.nn.Parameter(torch.ones(2))\np.grad = torch.ones(2)")
+    notebook.gpu("p.requires_grad_(False)\np.grad = None")
+    assert (notebook["p"].grad, notebook["p"].requires_grad) == (None, False)
+    notebook.gpu("p.grad = torch.ones(2) * 3")
+    assert notebook["p"].grad.tolist() == [3, 3]
+
+
 def test_a_hook_that_a_cell_registers_takes_no_other_ones_place(notebook: Notebook) -> None:
     pytest.importorskip("torch")
     notebook.local(

@@ -29,6 +29,7 @@ from . import (
     functions,
     histograms,
     images,
+    iterators,
     jitted,
     left_out,
     locks,
@@ -88,6 +89,7 @@ DICT_SHARERS = frozenset({containers.reduce_user_container, exceptions.reduce_ex
 EXACT: dict[type, Reducer] = {
     **context_variables.EXACT,
     **functions.EXACT,
+    **iterators.EXACT,
     **locks.EXACT,
     **named.EXACT,
     **standard.EXACT,

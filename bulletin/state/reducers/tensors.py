@@ -44,7 +44,7 @@ def reduce_tensor(encoder: Encoding, tensor: Any) -> Reduced:
     window = (str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
     is_leaf_with_grad = tensor.is_leaf and tensor.requires_grad
     marks = (tensor.is_conj(), tensor.is_neg(), is_leaf_with_grad, home_of(tensor))
-    grad = tensor.grad if is_leaf_with_grad else None
+    grad = tensor.grad if tensor.is_leaf else None
     hooks = tensor._backward_hooks if is_leaf_with_grad else None
     kind = type(tensor).__name__
     return (
@@ -197,7 +197,7 @@ def fill_tensor(tensor: Any, state: tuple[LoadTransaction, Any, Any, dict[str, A
     if hooks is not tensor._backward_hooks:
         transaction.undoable(setattr, tensor, "_backward_hooks", tensor._backward_hooks)
         tensor._backward_hooks = hooks
-    if tensor.is_leaf and tensor.requires_grad and tensor.grad is not grad:
+    if tensor.is_leaf and tensor.grad is not grad:
         transaction.undoable(_set_grad, tensor, tensor.grad)
         tensor.grad = grad
     if tensor.__dict__ or attributes:
