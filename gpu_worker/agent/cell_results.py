@@ -76,7 +76,8 @@ class CellResults:
     def memory_bytes(self) -> int:
         """About how much of the agent's memory is what tells of them, and what came with that."""
         error = self.ended.error
-        said = 0 if error is None else len(error.name) + len(error.value) + sum(_TEXT_BYTES + len(line) for line in error.traceback)
+        texts = () if error is None else (error.name, error.value, *error.traceback)
+        said = sum(_TEXT_BYTES + len(text) for text in texts)
         inline = sum(memoryview(blob).nbytes for blob in self._blobs)
         return said + inline + _SIZE_BYTES * len(self.ended.parcel.sizes)
 
