@@ -37,7 +37,7 @@ class _KeptAnswers(_ExpiringDict):  # type: ignore[misc]  # as below
 class PageLogin(HubOAuth):  # type: ignore[misc]  # jupyterhub has no types
     """JupyterHub's login for services. Anybody may begin one, and show any cookie, before the hub says who it is."""
 
-    @default("cache")  # type: ignore[untyped-decorator]  # traitlets
+    @default("cache")
     def _keep_few_answers(self) -> _KeptAnswers:
         return _KeptAnswers(self.cache_max_age)
 
