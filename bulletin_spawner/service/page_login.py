@@ -3,7 +3,8 @@
 import re
 from typing import Any
 
-from jupyterhub.services.auth import HubOAuth
+from jupyterhub.services.auth import HubOAuth, _ExpiringDict
+from traitlets import default
 
 #: Logins that have begun are remembered for ten minutes; so many of them, of which each takes less than 1 kB.
 MOST_LOGINS = 10_000
@@ -13,10 +14,32 @@ _PAGE_PATH = re.compile(r"/[a-z0-9][\w/~.-]{0,100}", re.IGNORECASE | re.ASCII)
 _CHOICES = re.compile(r"[\w=&%.~+-]{1,200}", re.ASCII)
 #: The hub's own session ids have 32 characters.
 _LONGEST_SESSION_ID = 64
+#: So many of the hub's answers are kept, and of one token, which anybody may show beside any session id.
+MOST_ANSWERS, MOST_OF_TOKEN = 5_000, 8
+#: What of an answer is kept: it may say much of somebody's servers.
+_KEPT_FIELDS = ("kind", "name", "admin", "groups", "scopes", "session_id", "token_id")
+
+
+class _KeptAnswers(_ExpiringDict):  # type: ignore[misc]  # as below
+    """What the hub said of tokens, for some minutes; of too many those that it does not know go first."""
+
+    def __setitem__(self, key: str, value: dict[str, Any] | None) -> None:
+        """Keep an answer by session and token, which JupyterHub writes with a colon between."""
+        kept = value and {name: value[name] for name in _KEPT_FIELDS if name in value}
+        super().__setitem__(key, kept)
+        token = key.rpartition(":")[2]
+        for old in [one for one in self.values if one.endswith(token)][:-MOST_OF_TOKEN]:
+            del self[old]
+        while len(self.values) > MOST_ANSWERS:
+            del self[next((one for one, said in self.values.items() if said is None), next(iter(self.values)))]
 
 
 class PageLogin(HubOAuth):  # type: ignore[misc]  # jupyterhub has no types
     """JupyterHub's login for services. Anybody may begin one, and show any cookie, before the hub says who it is."""
+
+    @default("cache")
+    def _keep_few_answers(self) -> _KeptAnswers:
+        return _KeptAnswers(self.cache_max_age)
 
     def generate_state(self, next_url: str | None = None, **extra_state: Any) -> str:
         """Remember a login that begins. It leads to the page that was asked for, or to the first."""

@@ -76,7 +76,8 @@ class AgentCell:
     def memory_bytes(self) -> int:
         """About how much of the agent's memory is what it has said and handed back."""
         results = (one for one in (self.results, self.full_results) if one is not None)
-        return self.outputs.memory_bytes + sum(one.memory_bytes for one in results)
+        asked = 0 if self.question is None else len(self.question.prompt)
+        return self.outputs.memory_bytes + asked + sum(one.memory_bytes for one in results)
 
     def note_chunk(self, size_bytes: int) -> None:
         """Take note of a part of its state that goes to its executor."""

@@ -17,8 +17,8 @@ from bulletin.wire.blobs import WINDOW, Sender
 from bulletin.wire.frames import Blob
 from gpu_worker.agent.spool import DiskShare, SpoolFile
 
-#: What the size of one part takes of memory: a number in a list.
-_SIZE_BYTES = 40
+#: What the size of one part takes of memory: a number in a list. And a text, beside its letters.
+_SIZE_BYTES, _TEXT_BYTES = 40, 64
 
 #: Sends a message to the kernel, if one is there.
 Tell = Callable[[wire.Message, Sequence[Blob]], Awaitable[None]]
@@ -76,7 +76,8 @@ class CellResults:
     def memory_bytes(self) -> int:
         """About how much of the agent's memory is what tells of them, and what came with that."""
         error = self.ended.error
-        said = 0 if error is None else len(error.name) + len(error.value) + sum(map(len, error.traceback))
+        texts = () if error is None else (error.name, error.value, *error.traceback)
+        said = sum(_TEXT_BYTES + len(text) for text in texts)
         inline = sum(memoryview(blob).nbytes for blob in self._blobs)
         return said + inline + _SIZE_BYTES * len(self.ended.parcel.sizes)
 

@@ -17,6 +17,9 @@ _PIPE_BUFFER_BYTES = 4 * 2**20
 _UNREAD_LIMIT_BYTES = 4 * bulk.RING
 #: So many messages of one executor are heard before others have their turn.
 _TURN = 16
+#: And after a message that is longer than this, blobs not counted, it is not heard for as long as so many bytes a
+#: second allow: to read such a message takes long, and user code can say one after the other.
+_LONG_BYTES, _LONG_PER_S = 64 * 1024, 8 * 2**20
 #: How long after the end of a pipe the zygote may take to say why there was no process.
 _PROBLEM_S = 1.0
 #: How long an executor that has closed its pipe may take to exit.
@@ -73,7 +76,11 @@ class ExecutorLink:
         self._heard += 1
         if self._heard % _TURN == 0:
             await asyncio.sleep(0)  # what has come already is read without waiting
-        return self._unpacker.unpack(await pipe.read(self._reader))
+        packet = await pipe.read(self._reader)
+        said_bytes = memoryview(packet[1]).nbytes if len(packet) > 1 else 0
+        if said_bytes > _LONG_BYTES:
+            await asyncio.sleep(said_bytes / _LONG_PER_S)
+        return self._unpacker.unpack(packet)
 
     def write(self, message: wire.Message, blobs: Sequence[Blob] = ()) -> None:
         """Send a message; drop it if the executor has ended, which `read` tells."""

@@ -11,7 +11,7 @@ import zmq.asyncio
 
 from bulletin.codes import RefusalCode
 from bulletin.errors import BadConfig, MalformedMessage, VersionMismatch
-from bulletin.ids import LeaseId
+from bulletin.ids import LeaseId, UserName
 from bulletin.wire import blobs as bulk, channel, frames, keys, messages as wire
 from bulletin.wire.connections import Connections
 from bulletin.wire.frames import Blob
@@ -33,6 +33,12 @@ _STRANGER_PER_S, _STRANGER_MOST = 50, 200
 _ATTACH_PER_S, _ATTACH_MOST = 5, 20
 #: So long a connection may be there that shows no ticket.
 _PATIENCE_S = 30.0
+#: To read a message takes as long as it is, whatever its blobs. Honest ones are longer than this only where a notebook
+#: sends thousands of arrays; before each of these all else has its turn. Of all notebooks of a user together so many
+#: bytes are read in a second, and at once.
+_LONG_BYTES, _SAID_PER_S, _SAID_MOST = 64 * 1024, 4 * 2**20, 16 * 2**20
+#: Of who has shown no ticket none is read that is longer than this: who shows one needs a few hundred.
+_STRANGER_BYTES = 16 * 1024
 #: What may come by a connection before a message of it is whole. A kernel that keeps to its window never sends so much.
 _UNHEARD_LIMIT_BYTES = 4 * bulk.RING
 _TOO_FAST = (
@@ -53,6 +59,7 @@ class KernelServer:
         self.malformed = self.dropped = 0
         self._strangers: RateLimiter[bytes] = RateLimiter(_STRANGER_PER_S, _STRANGER_MOST, time.monotonic)
         self._attaches: RateLimiter[LeaseId] = RateLimiter(_ATTACH_PER_S, _ATTACH_MOST, time.monotonic)
+        self._said: RateLimiter[UserName] = RateLimiter(_SAID_PER_S, _SAID_MOST, time.monotonic)
         self._unsent = UnsentBytes()
         self._state_file = settings.folder / "agent.json"
         try:
@@ -118,15 +125,14 @@ class KernelServer:
         while True:
             received = await self._polled.receive()
             heard += 1
-            if heard % _TURN == 0:
+            said_bytes = len(received[2]) if len(received) > 2 else 0
+            if heard % _TURN == 0 or said_bytes > _LONG_BYTES:
                 await asyncio.sleep(0)
             self._connections.note(received)
             route = received[0].bytes
-            if self._sessions.by_route(route) is None:
-                if not self._strangers.has_credit(route):
-                    self.dropped += 1
-                    continue
-                self._strangers.charge(route, 1)
+            if not await self._admits(route, said_bytes):
+                self.dropped += 1
+                continue
             try:
                 message, blobs = unpacker.unpack([frame.buffer for frame in received[1:]])
             except MalformedMessage as error:
@@ -135,6 +141,29 @@ class KernelServer:
                 continue
             with self._faults.contain(partial(self._end_session, route), said=type(message).__name__):
                 await self._pass_on(route, message, blobs)
+
+    async def _admits(self, route: bytes, said_bytes: int) -> bool:
+        """Tell whether a message of so many bytes is read. Who says too much has the session and the connection ended.
+
+        Only what is not received costs nothing: a notebook whose link is cut connects anew, and shows its ticket.
+        """
+        session = self._sessions.by_route(route)
+        if session is None:
+            if not self._strangers.has_credit(route):
+                self._connections.end(route)
+                return False
+            self._strangers.charge(route, 1)
+            if said_bytes > _STRANGER_BYTES:  # a cell, by a connection that broke and came back: it must attach again
+                await self.send(route, wire.Unknown())
+                return False
+            return True
+        user = session.prepare.user
+        if said_bytes > _LONG_BYTES and not self._said.has_credit(user):
+            session.end_flood()
+            self._connections.end(route)
+            return False
+        self._said.charge(user, said_bytes)
+        return True
 
     def _end_session(self, route: bytes) -> None:
         """End the session of a kernel whose words led to a fault: it, and no other."""
@@ -195,6 +224,7 @@ class KernelServer:
         """Forget the connections that were quiet for a while. To be called now and then."""
         self._strangers.tidy()
         self._attaches.tidy()
+        self._said.tidy()
         self._unsent.tidy()
         self._connections.tidy()
 

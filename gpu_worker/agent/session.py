@@ -61,7 +61,7 @@ class Session:
         self.log = structlog.get_logger("agent").bind(**self.about)
         self._started_ms, self._keep_watch = now_ms(), KeepWatch(prepare, to_broker)
         self.kernel = SessionKernel(to_kernel, settings.away_ms)
-        self.executor = ExecutorLink(self._end_flood, self.kernel.tell)
+        self.executor = ExecutorLink(self.end_flood, self.kernel.tell)
         self._outputs = SessionOutputs(settings, share, self.log)
         self.cells = SessionCells()
         self.shutdown = ExecutorShutdown(self.executor, self._outputs, self.cells)
@@ -355,7 +355,8 @@ class Session:
         elif self.cells.is_unused or self._keep_watch.is_keeping:
             self.shutdown.begin(LeaseEnd.CANCELLED, sentence if self._keep_watch.is_keeping else "")
 
-    def _end_flood(self) -> None:
+    def end_flood(self) -> None:
+        """End the session: its kernel says more than an honest one does."""
         self.log.warning("the kernel sends more than its window allows; the session is ended")
         self.shutdown.begin(LeaseEnd.FLOOD)
 

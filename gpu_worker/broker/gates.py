@@ -20,6 +20,8 @@ _LIGHT = (wire.Ping, wire.Submit, wire.Withdraw)
 _PINGS_PER_S, _PINGS_MOST = 5, 20
 _PING = frames.pack(wire.Ping())
 _HELLO_COST, _COST = 25, 5
+#: To read a long message takes as long as to read many: so many bytes count as one more. Notebooks say less.
+_BYTES_OF_ONE = 4096
 _TOO_FAST = (
     "{who} more at once than the pool listens to: what was said beyond that was dropped. Wait some seconds, then run "
     "the cell again."
@@ -71,6 +73,7 @@ class KernelGate:
             self._pings.charge(route, 1)
             return
         cost = 1 if isinstance(message, _LIGHT) else _HELLO_COST if isinstance(message, wire.Hello) else _COST
+        cost += sum(memoryview(part).nbytes for part in parts) // _BYTES_OF_ONE
         self._routes.charge(route, cost)
         user = self._user_of(route)
         if user is not None:

@@ -24,7 +24,7 @@ from gpu_worker.broker.keep_rules import settle_class
 from gpu_worker.broker.known_ids import why_no_payer
 from gpu_worker.broker.ledger_notes import printable
 from gpu_worker.broker.scheduler_shell import SchedulerShell
-from gpu_worker.broker.session_names import SessionNames
+from gpu_worker.broker.session_names import NotebookSession, SessionNames, drop_unused
 from gpu_worker.faults import Faults
 from gpu_worker.rate_limiter import RateLimiter
 from gpu_worker.scheduler.events import RequestMoved
@@ -69,13 +69,6 @@ class ConnectedKernel(msgspec.Struct):
     session: SessionId
     heard_ms: int
     hears_news: bool = False
-
-
-class NotebookSession(msgspec.Struct):
-    """The session that stands for a notebook, and when that last asked for a place, or was granted one, by it."""
-
-    name: SessionId
-    used_ms: int = 0
 
 
 class Kernels:
@@ -217,7 +210,7 @@ class Kernels:
             await self._welcome(kernel)
 
     async def tidy(self) -> None:
-        """Withdraw the requests of kernels that are gone, and forget connections that were silent for long.
+        """Withdraw the requests of kernels that are gone; forget connections that were silent for long, and sessions.
 
         Silence counts only while this broker listened.
         """
@@ -232,6 +225,8 @@ class Kernels:
                 await self.shell.withdraw(request)
         for route in [route for route, kernel in self._known.items() if now_ms - kernel.heard_ms > _FORGET_MS]:
             self._forget(self._known[route])
+        in_use = self._routes.keys() | {active.session for active in self.shell.active_leases.values()}
+        drop_unused(self._sessions, in_use, now_ms)
 
     async def forget_token(self, token: str) -> None:
         """Forget the connections of a token that may not use the pool any more, and what they wait for."""
@@ -245,8 +240,6 @@ class Kernels:
         self._known.pop(kernel.route, None)
         if self._routes.get(kernel.session) == kernel.route:
             del self._routes[kernel.session]
-            if all(active.session != kernel.session for active in self.shell.active_leases.values()):
-                self._sessions.pop((kernel.person.user, kernel.kernel), None)
 
     def _run_aside(self, route: bytes, work: Coroutine[None, None, None]) -> bool:
         is_begun = self.aside.start(route, work)

@@ -6,12 +6,36 @@ a proof of the notebook that it was drawn for, which nobody makes who does not k
 
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, MutableMapping
+
+import msgspec
 
 from bulletin.ids import KernelId, SessionId, UserName
 from bulletin.wire import keys
 
 _PROOF_BYTES = 16
+#: A session that is nobody's is forgotten after so long: who comes by then is known by it.
+_FORGET_MS = 20_000
+
+
+class NotebookSession(msgspec.Struct):
+    """The session that stands for a notebook, and when that last asked for a place, or was granted one, by it."""
+
+    name: SessionId
+    used_ms: int = 0
+    #: When it was found last to have a connection or a lease; None before anybody looked.
+    seen_ms: int | None = None
+
+
+def drop_unused(
+    sessions: MutableMapping[tuple[UserName, KernelId], NotebookSession], in_use: Collection[SessionId], now_ms: int
+) -> None:
+    """Forget sessions that have neither connection nor lease: a program may call itself a new notebook each time."""
+    for whose, one in list(sessions.items()):
+        if one.seen_ms is None or one.name in in_use:
+            one.seen_ms = now_ms
+        if now_ms - one.seen_ms > _FORGET_MS:
+            del sessions[whose]
 
 
 class SessionNames:

@@ -119,10 +119,7 @@ class FolderKeeper:
             self._transfers.note(sentence)
 
     def _take_notes(self) -> tuple[str, ...]:
-        notes = self._transfers.take_notes()
-        if len(notes) > MOST_SENTENCES:
-            notes[MOST_SENTENCES:] = [f"So it is with {len(notes) - MOST_SENTENCES} more."]
-        return tuple(notes)
+        return tuple(self._transfers.take_notes())
 
     def _open(self, order: Order) -> None:
         """Have the content of a file here, or none: in the executor somebody is about to open it, or to empty it."""

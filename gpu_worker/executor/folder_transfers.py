@@ -10,12 +10,15 @@ from bulletin.errors import MalformedMessage
 from bulletin.wire.frames import UNREADABLE, Blob
 from bulletin.wire.messages import FetchFile, FileVersion, FolderEntry, FolderReply, ListFolder
 from gpu_worker.executor.folder_mirror import FolderMirror, MirroredFile
+from gpu_worker.executor.folder_orders import MOST_SENTENCES
 from gpu_worker.executor.folder_requests import PART_BYTES, PATIENCE_S, FolderRequests, FolderUnreachable, Job
 
 #: A file that is changed while it is read is read so often from its beginning.
 _TRIES = 3
 #: Small files beside one that is opened come with it: most often they are opened next.
 _SMALL_BYTES, _MOST_SMALL = 128 * 1024, 128
+#: So many sentences are kept for the user, who reads fewer; of the others only how many there were.
+_MOST_NOTES = 10 * MOST_SENTENCES
 
 
 class FolderTransfers:
@@ -25,15 +28,21 @@ class FolderTransfers:
         self.requests = requests
         #: In the order in which they were said, each once, however many there are.
         self._notes: dict[str, None] = {}
+        self._more = 0  #: those that are not kept
 
     def note(self, sentence: str) -> None:
         """Tell the user, with the end of the cell."""
-        self._notes[sentence] = None
+        if len(self._notes) < _MOST_NOTES or sentence in self._notes:
+            self._notes[sentence] = None
+        else:
+            self._more += 1
 
     def take_notes(self) -> list[str]:
-        """Hand over what the user is to be told, once."""
-        notes, self._notes = list(self._notes), {}
-        return notes
+        """Hand over what the user is to be told, once: the first sentences, then how many there are beside them."""
+        notes, more = list(self._notes), self._more
+        self._notes, self._more = {}, 0
+        more += max(0, len(notes) - MOST_SENTENCES)
+        return [*notes[:MOST_SENTENCES], *([f"So it is with {more:,} more."] if more else [])]
 
     def list_folder(self, mirror: FolderMirror) -> list[FolderEntry] | None:
         """Return what is in the notebook's folder; None where nothing has changed.

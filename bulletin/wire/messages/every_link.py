@@ -37,7 +37,7 @@ class Ping(Message, frozen=True, kw_only=True, tag="ping"):
     """Ask whether the other side is there. It answers with Pong, or with Unknown if it has forgotten the sender."""
 
     #: What an agent has turned away at its own socket so far.
-    counters: dict[str, int] = {}
+    counters: Annotated[dict[Name, int], msgspec.Meta(max_length=256)] = {}
     #: What an agent's steady clock says.
     clock_ms: int | None = None
     #: What an agent has measured of its slots since the last one; none where nothing can be measured.

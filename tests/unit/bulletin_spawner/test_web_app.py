@@ -8,7 +8,7 @@ import pytest
 
 from bulletin_spawner.ports import find_free_ports
 from bulletin_spawner.service.broker_client import BrokerClient
-from bulletin_spawner.service.page_login import MOST_LOGINS, PageLogin
+from bulletin_spawner.service.page_login import MOST_ANSWERS, MOST_LOGINS, MOST_OF_TOKEN, PageLogin
 from bulletin_spawner.service.web_app import (
     LoginCallback,
     PoolPage,
@@ -227,6 +227,21 @@ def test_what_the_hub_says_of_a_token_is_kept_by_no_cookie_but_one_that_is_like_
     read = PageLogin.instance().get_session_id
     assert read(_Visitor("x" * 30_000)) == ""
     assert read(_Visitor("a" * 32)) == "a" * 32
+
+
+def test_of_what_the_hub_says_of_tokens_so_much_is_kept_whatever_is_shown_beside_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _know_a_hub(monkeypatch)
+    kept = PageLogin.instance().cache
+    for number in range(100):
+        kept[f"token:{number}:eve"] = {"name": "eve", "kind": "user", "scopes": [], "servers": {"": "x" * 10**6}}
+    assert len(kept) == MOST_OF_TOKEN
+    assert kept["token:99:eve"] == {"name": "eve", "kind": "user", "scopes": []}
+    for number in range(MOST_ANSWERS + 5):
+        kept[f"token::guess-{number}"] = None
+    assert len(kept) == MOST_ANSWERS
+    assert kept["token:99:eve"] is not None, "guesses push out guesses"
 
 
 @pytest.mark.parametrize("path", ["api/v1/now", "api/status", "metrics", ""])

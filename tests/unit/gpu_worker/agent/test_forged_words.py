@@ -65,6 +65,23 @@ def test_the_end_of_a_cell_brings_no_bytes_that_it_does_not_tell_of(tmp_path: Pa
     asyncio.run(main())
 
 
+def test_many_short_texts_count_as_what_they_take(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with agent_parts(tmp_path) as agent:
+            session = agent.session("l1")
+            said_to_broker(agent, session)
+            start_cell(agent, session)
+            running = asyncio.create_task(session.run())
+            with session.executor.child_socket as executor:
+                error = wire.ErrorText(name="", value="", traceback=("ab",) * 1_000_000)
+                ended = wire.Ended(cell=CELL, outcome="raised", parcel=wire.Parcel(), ran_ms=1, error=error)
+                await asyncio.to_thread(pipe.send, executor, pack(ended))
+            await running
+            assert session.memory_bytes > 50 * 10**6, "a text of two letters is an object as any other"
+
+    asyncio.run(main())
+
+
 def test_what_kind_of_output_it_is_takes_no_more_than_a_name(tmp_path: Path) -> None:
     async def main() -> None:
         async with agent_parts(tmp_path) as agent:

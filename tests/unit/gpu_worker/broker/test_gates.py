@@ -65,3 +65,11 @@ def test_an_agent_says_what_it_has_to_and_a_stranger_at_its_socket_little() -> N
     done = wire.Listed(query="q", cells=())
     assert heard(gate, b"agent", done) == 10_000
     assert heard(gate, b"outsider", done) < 100
+
+
+def test_a_long_message_counts_as_many() -> None:
+    gate, long = KernelGate({b"eve": EVE, b"me": OWNER}.get, Clock()), wire.Ping(counters={"x" * 200: 1})
+    short = heard(gate, b"me", long)
+    many = wire.Ping(counters={f"{number:0250}": 1 for number in range(250)})
+    assert heard(gate, b"eve", many) < short / 10
+    assert heard(gate, b"eve", SUBMIT, 50) == 0, "it is heard again when that time is over"

@@ -546,6 +546,17 @@ def test_of_many_that_stay_with_the_node_a_user_reads_a_few_and_how_many_there_a
     assert len(notes) == 6
 
 
+def test_of_thousands_of_sentences_a_user_reads_the_first_and_how_many_there_are(both: Both) -> None:
+    for number in range(5_000):
+        both.transfers.note(f"file{number} is not in the notebook's folder: it is too large.")
+    assert len(both.transfers._notes) < 5_000, "a cell may make files without end"
+    notes = both.transfers.take_notes()
+    assert notes[0].startswith("file0 ")
+    assert notes[-1] == "So it is with 4,900 more."
+    assert len(notes) == 101
+    assert both.transfers.take_notes() == []
+
+
 @pytest.fixture
 def like_others() -> Iterator[None]:
     """Root is held to the modes of files, as users are."""
