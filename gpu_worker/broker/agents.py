@@ -272,6 +272,9 @@ class Agents:
 
     async def _lose(self, agent_id: AgentId, agent: ConnectedAgent) -> None:
         self._log.warning("agent lost", agent=agent_id, node=agent.message.node)
+        if agent.is_leaving:  # killed within its cells' grace: they were told that they run again
+            await self.end(agent_id, node_sentences.LEFT)
+            return
         self._forget(agent_id)
         if not self._admission.is_unmissed(agent.key):
             self._absent.note_lost(
