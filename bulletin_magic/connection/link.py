@@ -22,6 +22,7 @@ from bulletin.wire.keys import Connection
 from bulletin.wire.messages import (
     PROTOCOL,
     AgentToKernel,
+    EnvironmentFound,
     FetchLibrary,
     FindLibrary,
     FromKernel,
@@ -148,9 +149,9 @@ class Link:
         return dict(self._folders.folders)
 
     @property
-    def differences(self) -> tuple[str, ...]:
-        """How the executor's libraries differ from the notebook's, as far as cells have used them; in sentences."""
-        return self._session.differences
+    def environment(self) -> EnvironmentFound:
+        """How the executor's environment differs from the notebook's, as far as cells have used it."""
+        return self._session.environment
 
     def ask(self, request: ClientRequest) -> DeliveryQueue:
         """Start a conversation. Its deliveries end with a kind that `deliveries` lists last, or an exception.

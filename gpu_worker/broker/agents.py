@@ -379,8 +379,7 @@ class Agents:
         message = structs.replace(message, held=tuple(self._claims.find_believed(message)))
         agent = ConnectedAgent(route, key, message, self._now_ms(), owner)
         agent.clock.compare(message.clock_ms, agent.heard_ms)  # a cell may begin before its first ping
-        self.known[message.agent] = agent
-        self._by_route[route] = message.agent
+        self.known[message.agent], self._by_route[route] = agent, message.agent
         for one in message.held:
             self._kernels.learn(one)
         self._log.info("agent registered", agent=message.agent, node=message.node, slots=len(message.slots))
