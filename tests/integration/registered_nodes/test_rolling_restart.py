@@ -1,4 +1,4 @@
-"""Agents are started again one after the other, as for an upgrade, while cells run and wait: none is lost, all are told."""
+"""Agents are started again in turn, as for an upgrade, while cells run and wait: none is lost, and all are told."""
 
 import signal
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""An agent of another Bulletin: what it says that is not known does no harm, and another protocol is refused in words."""
+"""An agent of another Bulletin: what it says beyond what is known does no harm; another protocol is refused in words."""
 
 from pathlib import Path
 
@@ -38,5 +38,6 @@ def test_who_speaks_another_protocol_is_told_which_side_is_older_and_so_is_who_r
 def test_what_a_newer_agent_says_beside_what_is_known_is_passed_over(broker: BrokerParts) -> None:
     [mark, body] = map(bytes, frames.pack(broker.registration()))
     said = msgspec.msgpack.decode(body) | {"said_since_the_next_version": {"much": [1, 2]}}
-    message, _ = frames.Unpacker(wire.FromAgent).unpack([mark, msgspec.msgpack.encode(said)])
+    unpacker: frames.Unpacker[wire.FromAgent] = frames.Unpacker(wire.FromAgent)
+    message, _ = unpacker.unpack([mark, msgspec.msgpack.encode(said)])
     assert message == broker.registration()
