@@ -33,7 +33,7 @@ from bulletin.wire.messages import (
     ToKernel,
 )
 from bulletin_magic.connection import shared_memory
-from bulletin_magic.connection.deliveries import CellFinished
+from bulletin_magic.connection.deliveries import CellFinished, UserNote
 from bulletin_magic.connection.delivery_queue import DeliveryQueue
 from bulletin_magic.connection.folder_listing import FolderLimits
 from bulletin_magic.connection.folder_server import Answer, FolderServer
@@ -90,7 +90,7 @@ class Link:
         folder_limits: Callable[[], FolderLimits] = FolderLimits,
     ) -> None:
         """Connect. `show_late_output` shows what cells print that have ended; it is called in the link's thread."""
-        self._folders = FolderServer(folder_limits)
+        self._folders = FolderServer(folder_limits, self._note)
         self._libraries = LibraryServer(lambda: folder_limits().library_bytes)
         self._show_late_output = show_late_output
         self._connection = connection
@@ -312,6 +312,10 @@ class Link:
             case Deliver(delivery=delivery):
                 self._outbox.put(delivery)
         return None
+
+    def _note(self, text: str) -> None:
+        if self._session.phase is not None:  # else nobody waits, and nobody would read it
+            self._outbox.put(UserNote(text))
 
     def _send_to_broker(self, message: FromKernel) -> None:
         channel.send(self._broker, self._connection.address, pack(message))

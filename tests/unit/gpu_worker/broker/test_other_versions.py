@@ -1,4 +1,4 @@
-"""An agent of another Bulletin: what it says beyond what is known does no harm; another protocol is refused in words."""
+"""An agent of another Bulletin: what it says beyond what is known harms nobody; another protocol is refused."""
 
 from pathlib import Path
 
