@@ -8,14 +8,15 @@ import pytest
 from msgspec import structs
 
 from bulletin.codes import LeaseEnd
-from bulletin.ids import AgentId, KernelId, LeaseId, ProjectId, SessionId, SlotId, UserName
+from bulletin.ids import AgentId
 from bulletin.wire import messages as wire
 from bulletin.wire.messages.engine_broker import EndedNode, EngineNews
 from gpu_worker.broker.agent_admission import AgentAdmission
 from gpu_worker.broker.engine_reports import EngineReports
 from gpu_worker.broker.node_sentences import LEFT
 from gpu_worker.node_registry import NodeRegistry
-from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, EVE, HOUR_MS, BrokerParts
+from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, EVE, BrokerParts
+from tests.unit.gpu_worker.broker.held_leases import held
 
 
 def noted(broker: BrokerParts) -> object:
@@ -41,17 +42,7 @@ def admit_node(broker: BrokerParts, registry: NodeRegistry, *, is_of_engine: boo
     """Let a node in that is registered, by an admin or an engine."""
     registry.add("n1", "its key", 0, replaces=True, is_of_engine=is_of_engine)
     broker.admit(AgentAdmission("secret", registry, lambda _: "its key", lambda _: None))
-    held = wire.HeldLease(
-        lease=LeaseId("c"),
-        session=SessionId("s"),
-        kernel=KernelId("k"),
-        user=UserName("ann"),
-        project=ProjectId("maths"),
-        qos="interactive",
-        slots=(SlotId("gpu-0"),),
-        walltime_ms=HOUR_MS,
-    )
-    broker.report("n1", structs.replace(broker.registration(), agent=AgentId("n1"), held=(held,)))
+    broker.report("n1", structs.replace(broker.registration(), agent=AgentId("n1"), held=(held(),)))
     assert noted(broker) == ["n1"]
 
 
