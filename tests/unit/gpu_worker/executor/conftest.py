@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gpu_worker.executor.leased_files import LeasedFiles
-from tests.unit.gpu_worker.executor.folder_return.both_folders import Both
+from tests.unit.gpu_worker.executor.both_folders import Both
 
 
 @pytest.fixture(scope="package")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.gpu_worker.executor.folder_return.both_folders import FILES, Both
+from tests.unit.gpu_worker.executor.both_folders import FILES, Both
 
 
 def _hide_a_file() -> None:

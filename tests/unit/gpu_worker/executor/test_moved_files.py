@@ -8,7 +8,7 @@ import pytest
 
 from bulletin_magic.connection.folder_listing import FolderLimits
 from gpu_worker.executor.folder_requests import FolderUnreachable
-from tests.unit.gpu_worker.executor.folder_return.both_folders import FILES, Both
+from tests.unit.gpu_worker.executor.both_folders import FILES, Both
 
 
 def _move() -> None:

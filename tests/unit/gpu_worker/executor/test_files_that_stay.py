@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bulletin_magic.connection.folder_listing import FolderLimits
-from tests.unit.gpu_worker.executor.folder_return.both_folders import Both
+from tests.unit.gpu_worker.executor.both_folders import Both
 
 
 @pytest.mark.parametrize(
