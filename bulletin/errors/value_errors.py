@@ -7,6 +7,9 @@ from typing import Any
 from .base_error import BulletinError
 from .value_words import RUN_AGAIN, advise, name_kind
 
+#: So many differences of an environment are said with what they may have led to.
+_MOST_DIFFERENCES = 3
+
 
 class CannotSend(BulletinError):
     """A variable that the cell needs cannot leave the notebook. Nothing has run."""
@@ -39,10 +42,13 @@ class CannotReturn(BulletinError):
     def __init__(self, name: str, problem: str) -> None:
         super().__init__(name, problem)
         self.name, self.problem = name, problem
+        #: How the environment of the cell differs from the notebook's, in sentences.
+        self.differences: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         what = f"{self.name!r}" if self.name else "The result of the cell"
-        return f"{what} could not be loaded in the notebook: {self.problem}. Your variables are as before the cell."
+        said = f"{what} could not be loaded in the notebook: {self.problem}. Your variables are as before the cell."
+        return " ".join((said, *self.differences[:_MOST_DIFFERENCES]))
 
 
 class ModulesTooLarge(BulletinError):

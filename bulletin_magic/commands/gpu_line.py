@@ -121,7 +121,9 @@ class GpuLine:
             about.append("The executor of the last cell is gone, so everything is sent to another one.")
         if isinstance(status, PoolStatus):
             lease = status.lease if is_fitting else None
-            about.append(describe_wait(status.picture, lease, resources))
+            is_refused = lease is not None and self._pool.environment.is_refusal
+            about.append(describe_wait(status.picture, lease, resources, is_refused=is_refused))
+            about += self._pool.environment.sentences if is_refused else ()
             about.append("" if lease else describe_quota(status.picture, resources))
         else:
             about.append(status or "The cell would start a pool of your own first.")
@@ -129,7 +131,7 @@ class GpuLine:
         needs = state.needs(cell, namespace)
         folders = self._pool.folders if is_alive else {}
         about += describe_files(cell, needs.reads, namespace, folders, self._pool.folder_limits)
-        about += self._pool.differences if is_alive else ()
+        about += self._pool.environment.sentences if is_alive else ()
         plan = shared_state.plan(namespace, needs, is_executor_alive=is_alive)
         self._shell.display_pub.publish(describe_plan(plan, about))
 

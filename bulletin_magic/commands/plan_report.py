@@ -54,8 +54,15 @@ def _sentences(plan: Plan) -> Iterator[str]:
         yield f"None of your variables would be sent, only {rest}."
 
 
-def describe_wait(picture: Picture, lease: LeaseInfo | None, resources: ResourceSpec) -> str:
-    """Say whether the cell would run at once, as far as a picture of the pool shows, or on the `lease` that is held."""
+def describe_wait(
+    picture: Picture, lease: LeaseInfo | None, resources: ResourceSpec, *, is_refused: bool = False
+) -> str:
+    """Say whether the cell would run at once, as far as a picture of the pool shows, or on the `lease` that is held.
+
+    `is_refused` says that the executor there has refused the notebook's cells.
+    """
+    if lease is not None and is_refused:
+        return f"This notebook holds {describe_slots(lease)}: the cell would be refused there, as the last one was."
     if lease is not None:
         return f"This notebook holds {describe_slots(lease)}: the cell would run there at once."
     word, wanted = picture.slot_word, max(1, resources.gpus)

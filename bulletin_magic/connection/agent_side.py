@@ -9,7 +9,7 @@ from bulletin.ids import CellId, LeaseId
 from bulletin.wire import messages as say
 from bulletin.wire.frames import Blob
 from bulletin_magic.connection.cell_run import CellRun, to_output_message
-from bulletin_magic.connection.deliveries import OutputMessage
+from bulletin_magic.connection.deliveries import CellFinished, OutputMessage
 from bulletin_magic.connection.resource_spec import LeaseInfo, ResourceSpec
 from bulletin_magic.connection.session_events import (
     AgentConnected,
@@ -59,8 +59,8 @@ class AgentSide:
         self._last_late_seq = 0
         #: The folders of the notebook of which the executor has said whether it shares them.
         self._folders: set[str] = set()
-        #: What the executor has said of its libraries.
-        self.differences: tuple[str, ...] = ()
+        #: What the executor has said of its environment.
+        self.environment = say.EnvironmentFound()
 
     @property
     def has_lease(self) -> bool:
@@ -115,7 +115,7 @@ class AgentSide:
         self._lease, self._resources = lease, resources
         self._last_late_seq = 0
         self._folders.clear()
-        self.differences = ()
+        self.environment = say.EnvironmentFound()
         self._is_connected = self.is_attached = False
         self._heard_ms = self._attach_ms = now_ms
         self._act(ConnectAgent(lease.agent, lease.ticket))
@@ -175,11 +175,16 @@ class AgentSide:
     def on_folder_message(self, message: say.FromFolder, blobs: tuple[Blob, ...]) -> None:
         """Answer what is asked of a folder or library of the notebook; remember what was found."""
         if isinstance(message, say.EnvironmentFound):
-            self.differences += message.sentences
+            said = (*self.environment.sentences, *message.sentences)
+            self.environment = msgspec.structs.replace(message, sentences=tuple(dict.fromkeys(said)))
             return
         if isinstance(message, say.FolderFound):
             self._folders.add(message.root)
         self._act(AnswerFolder(message, blobs))
+
+    def with_environment(self, finished: CellFinished) -> CellFinished:
+        """Return what a cell came to with how the environment differs in which it ran."""
+        return msgspec.structs.replace(finished, environment=self.environment)
 
     def on_forgotten(self, run: CellRun | None, now_ms: int) -> None:
         """Show the ticket again: the connection broke and came back, and the agent does not know it."""

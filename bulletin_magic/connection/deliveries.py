@@ -4,7 +4,7 @@ import msgspec
 
 from bulletin.errors import BulletinError
 from bulletin.wire.frames import Blob
-from bulletin.wire.messages import Ended, Found, Picture
+from bulletin.wire.messages import Ended, EnvironmentFound, Found, Picture
 from bulletin.wire.messages.allowance_requests import AllowanceReport
 from bulletin_magic.connection.resource_spec import LeaseInfo
 
@@ -62,6 +62,8 @@ class CellFinished(msgspec.Struct, frozen=True, kw_only=True):
     waited_ms: int
     sent_bytes: int
     returned_bytes: int
+    #: How the environment differs in which it ran.
+    environment: EnvironmentFound = EnvironmentFound()
 
 
 class LeaseChanged(msgspec.Struct, frozen=True):

@@ -35,6 +35,8 @@ from bulletin_magic.connection.folder_listing import FolderLimits, list_folder
 _BLOCK = 2**20
 #: More than that is not read at once.
 _LARGEST_PART = 4 * 2**20
+#: What is larger takes long enough to be told of.
+_LONG_BYTES = 100_000_000
 #: So many files may be half written at once.
 _MOST_UPLOADS = 16
 #: So many answers to what changed something are kept, for who has not heard them and asks again.
@@ -57,8 +59,11 @@ class _Upload(msgspec.Struct):
 class FolderServer:
     """Answers what a session's node asks about folders. Used by one thread."""
 
-    def __init__(self, limits: Callable[[], FolderLimits]) -> None:
-        self._limits = limits
+    def __init__(self, limits: Callable[[], FolderLimits], note: Callable[[str], None] = lambda _: None) -> None:
+        """Take what tells the user a sentence while a cell waits for a file."""
+        self._limits, self._note = limits, note
+        #: What was told of, as it was then.
+        self._told: set[tuple[str, FileVersion]] = set()
         #: The folders that cells of the session ran in; whether the node shares each, None while nobody has said.
         self.folders: dict[str, bool | None] = {}
         self._tokens: dict[str, str] = {}
@@ -72,6 +77,7 @@ class FolderServer:
         """Serve nothing any more: the session is over, and another may be on another node."""
         self.folders.clear()
         self._replies.clear()
+        self._told.clear()
         self._written_bytes = self._made = 0
         for root in list(self._tokens):
             self._remove_token(root)
@@ -168,6 +174,9 @@ class FolderServer:
                 digest = _digest(descriptor)
                 if digest in message.known:
                     return msgspec.structs.replace(reply, digest=digest), ()
+            if version.size > _LONG_BYTES and (message.path, version) not in self._told:
+                self._told.add((message.path, version))
+                self._note(f"{message.path} ({show_size(version.size)}) is brought to the node, all of it.")
             data = os.pread(descriptor, min(message.size, _LARGEST_PART), message.offset)
             return reply, (data,)
         finally:

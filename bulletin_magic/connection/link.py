@@ -22,6 +22,7 @@ from bulletin.wire.keys import Connection
 from bulletin.wire.messages import (
     PROTOCOL,
     AgentToKernel,
+    EnvironmentFound,
     FetchLibrary,
     FindLibrary,
     FromKernel,
@@ -32,7 +33,7 @@ from bulletin.wire.messages import (
     ToKernel,
 )
 from bulletin_magic.connection import shared_memory
-from bulletin_magic.connection.deliveries import CellFinished
+from bulletin_magic.connection.deliveries import CellFinished, UserNote
 from bulletin_magic.connection.delivery_queue import DeliveryQueue
 from bulletin_magic.connection.folder_listing import FolderLimits
 from bulletin_magic.connection.folder_server import Answer, FolderServer
@@ -89,7 +90,7 @@ class Link:
         folder_limits: Callable[[], FolderLimits] = FolderLimits,
     ) -> None:
         """Connect. `show_late_output` shows what cells print that have ended; it is called in the link's thread."""
-        self._folders = FolderServer(folder_limits)
+        self._folders = FolderServer(folder_limits, self._note)
         self._libraries = LibraryServer(lambda: folder_limits().library_bytes)
         self._show_late_output = show_late_output
         self._connection = connection
@@ -148,9 +149,9 @@ class Link:
         return dict(self._folders.folders)
 
     @property
-    def differences(self) -> tuple[str, ...]:
-        """How the executor's libraries differ from the notebook's, as far as cells have used them; in sentences."""
-        return self._session.differences
+    def environment(self) -> EnvironmentFound:
+        """How the executor's environment differs from the notebook's, as far as cells have used it."""
+        return self._session.environment
 
     def ask(self, request: ClientRequest) -> DeliveryQueue:
         """Start a conversation. Its deliveries end with a kind that `deliveries` lists last, or an exception.
@@ -311,6 +312,10 @@ class Link:
             case Deliver(delivery=delivery):
                 self._outbox.put(delivery)
         return None
+
+    def _note(self, text: str) -> None:
+        if self._session.phase is not None:  # else nobody waits, and nobody would read it
+            self._outbox.put(UserNote(text))
 
     def _send_to_broker(self, message: FromKernel) -> None:
         channel.send(self._broker, self._connection.address, pack(message))

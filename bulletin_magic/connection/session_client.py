@@ -83,9 +83,9 @@ class SessionClient:
         return self._agent.lease_info(self._broker.slot_word)
 
     @property
-    def differences(self) -> tuple[str, ...]:
-        """How the executor's libraries differ from the notebook's, as far as cells have used them; in sentences."""
-        return self._agent.differences
+    def environment(self) -> say.EnvironmentFound:
+        """How the executor's environment differs from the notebook's, as far as cells have used it."""
+        return self._agent.environment
 
     @property
     def deadline_ms(self) -> int | None:
@@ -296,7 +296,7 @@ class SessionClient:
             self._fail(CannotReturn("", "the notebook's memory is too small for it."))
         else:
             if finished is not None:
-                self._deliver(finished)
+                self._deliver(self._agent.with_environment(finished))
                 self._agent.tell_done_soon(run.all_seen, self._now_ms)  # the notebook need not wait for that
                 if run.revoked:
                     self._agent.drop()

@@ -19,7 +19,7 @@ from bulletin_magic.output.notes import show_note
 from bulletin_magic.output.output_history import OutputHistory
 from bulletin_magic.output.widget_comms import WidgetComms
 from bulletin_magic.running.background_runner import BackgroundRunner, LiveLine, RunAnswer
-from bulletin_magic.running.outcome import error_to_raise, show_stayed
+from bulletin_magic.running.outcome import error_to_raise, saying_differences, show_stayed
 
 
 class BackgroundCell:
@@ -211,7 +211,8 @@ class BackgroundCell:
         assert self._sent is not None, "it was sent before it could answer"
         namespace = self._shell.user_ns
         try:
-            applied = state.apply(answer.parts, namespace, sent=self._sent, meanwhile=self._meanwhile)
+            with saying_differences(answer):
+                applied = state.apply(answer.parts, namespace, sent=self._sent, meanwhile=self._meanwhile)
         except CannotReturn as error:
             self._error = error
             return

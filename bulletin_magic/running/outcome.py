@@ -1,12 +1,13 @@
 """What a finished cell means for the notebook: its state is applied, its result remembered, its error raised."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
 from bulletin import state
-from bulletin.errors import WalltimeReached, name_kind
+from bulletin.errors import CannotReturn, WalltimeReached, name_kind
 from bulletin.units import show_duration
 from bulletin.wire.messages import ErrorText
 from bulletin_magic.connection.deliveries import CellFinished
@@ -52,7 +53,8 @@ def apply_finished(
     if not finished.parts:
         shared_state.forget()
         raise error_to_raise(finished, None)
-    applied = shared_state.apply(finished.parts, shell.user_ns, sent, finished.lease.lease_id)
+    with saying_differences(finished):
+        applied = shared_state.apply(finished.parts, shell.user_ns, sent, finished.lease.lease_id)
     remember_result(shell, applied.extra.get("result"))
     show_stayed(applied.stayed, shell)
     usage = finished.ended.usage
@@ -60,6 +62,16 @@ def apply_finished(
         raise WalltimeReached(show_duration(usage.walltime_ms))
     if finished.ended.outcome != "returned":
         raise error_to_raise(finished, applied.extra.get("error"))
+
+
+@contextmanager
+def saying_differences(finished: CellFinished) -> Iterator[None]:
+    """Have what cannot be loaded here say how the cell's environment differs: that may be why."""
+    try:
+        yield
+    except CannotReturn as error:
+        error.differences = finished.environment.sentences
+        raise
 
 
 def show_stayed(stayed: Iterable[state.Stayed], shell: InteractiveShell) -> None:

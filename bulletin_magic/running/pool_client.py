@@ -8,6 +8,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from bulletin.errors import BulletinError, CellLost, NoPool
 from bulletin.ids import KernelId, LeaseId, RequestId
+from bulletin.wire.messages import EnvironmentFound
 from bulletin_magic.connection import availability, discovery
 from bulletin_magic.connection.deliveries import PoolStatus
 from bulletin_magic.connection.folder_listing import FolderLimits
@@ -67,9 +68,9 @@ class PoolClient:
         return self._link is not None and self._link.is_usable
 
     @property
-    def differences(self) -> tuple[str, ...]:
-        """How the executor's libraries differ from the notebook's, as far as cells have used them; in sentences."""
-        return self._link.differences if self._link is not None else ()
+    def environment(self) -> EnvironmentFound:
+        """How the executor's environment differs from the notebook's, as far as cells have used it."""
+        return self._link.environment if self._link is not None else EnvironmentFound()
 
     @property
     def folder_limits(self) -> FolderLimits:

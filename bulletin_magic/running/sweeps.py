@@ -23,7 +23,7 @@ from bulletin_magic.output.receipts import ReceiptList, receipt_of
 from bulletin_magic.running.background_runner import BackgroundRunner, LiveLine, RunAnswer
 from bulletin_magic.running.kernel_activity import KernelActivity
 from bulletin_magic.running.notebook_libraries import NotebookLibraries
-from bulletin_magic.running.outcome import error_to_raise, show_stayed
+from bulletin_magic.running.outcome import error_to_raise, saying_differences, show_stayed
 from bulletin_magic.running.submission_folder import submission_folder
 
 #: An element that has lost so many workers is to blame for it.
@@ -221,7 +221,8 @@ class Sweep:
         if not answer.parts:
             return Outcome(error=error_to_raise(answer, None))
         try:
-            applied = state.apply(answer.parts, self._shell.user_ns, sent=sent.captured, meanwhile=sent.meanwhile)
+            with saying_differences(answer):
+                applied = state.apply(answer.parts, self._shell.user_ns, sent=sent.captured, meanwhile=sent.meanwhile)
         except CannotReturn as error:
             return Outcome(error=error)
         show_stayed(applied.stayed, self._shell)

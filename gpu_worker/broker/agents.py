@@ -272,6 +272,9 @@ class Agents:
 
     async def _lose(self, agent_id: AgentId, agent: ConnectedAgent) -> None:
         self._log.warning("agent lost", agent=agent_id, node=agent.message.node)
+        if agent.is_leaving:  # killed within its cells' grace: they were told that they run again
+            await self.end(agent_id, node_sentences.LEFT)
+            return
         self._forget(agent_id)
         if not self._admission.is_unmissed(agent.key):
             self._absent.note_lost(
@@ -376,8 +379,7 @@ class Agents:
         message = structs.replace(message, held=tuple(self._claims.find_believed(message)))
         agent = ConnectedAgent(route, key, message, self._now_ms(), owner)
         agent.clock.compare(message.clock_ms, agent.heard_ms)  # a cell may begin before its first ping
-        self.known[message.agent] = agent
-        self._by_route[route] = message.agent
+        self.known[message.agent], self._by_route[route] = agent, message.agent
         for one in message.held:
             self._kernels.learn(one)
         self._log.info("agent registered", agent=message.agent, node=message.node, slots=len(message.slots))

@@ -255,7 +255,10 @@ class Executor:
         missing_modules.note_present(run.libraries)
         missing_modules.note_missing(run.absent)
         why = find_refusal(run.versions) if run.versions is not None else ""
-        return refused_before(why) if why else None
+        if not why:
+            return None
+        self._folders.tell(EnvironmentFound(sentences=(why,), is_refusal=True))
+        return refused_before(why)
 
     def _tell_differences(self, run: Run) -> None:
         """Say which libraries this environment has otherwise than the notebook, before the cell runs that uses them."""

@@ -93,6 +93,27 @@ def test_a_cell_that_does_not_is_run_again_by_the_next_agent_and_charged_once(
     assert cells.count(",returned,") == 1, cells
 
 
+def test_an_agent_that_is_killed_within_that_grace_takes_no_cell_with_it(
+    broker: nodes.Part, start_agent: Callable[..., nodes.Part], notebook: Notebook, tmp_path: Path
+) -> None:
+    """As Slurm kills it, where its KillWait is shorter than Pool.leave_grace."""
+    gate, log = tmp_path / "gate", tmp_path / "log"
+    agent = start_agent("--Pool.leave_grace=60")
+    message = notebook.start_until(WAITS.format(gate=str(gate), log=str(log)), shows="began")
+    agent.process.send_signal(signal.SIGTERM)
+    notebook.wait_until("The node of your cell is being shut down. Your cell has 60 s to end")
+    agent.process.kill()
+    agent.process.wait()
+    broker.until_said("agent lost")
+    start_agent()
+    until(lambda: log.read_text() == "xx", "the cell to run again")
+    gate.touch()
+    output = notebook.collect(message)
+    assert output.error is None, output.shown
+    assert "The node that ran your cell was shut down. The cell is run again from its beginning" in output.shown
+    assert notebook.value("tries") == "1", "what the first run changed came to nothing"
+
+
 def test_a_node_that_left_is_none_that_is_missed_and_takes_cells_when_it_is_back(
     broker: nodes.Part, start_agent: Callable[..., nodes.Part], notebook: Notebook
 ) -> None:

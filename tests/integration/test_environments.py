@@ -10,6 +10,18 @@ import pytest
 
 from tests.integration.conftest import Notebook, PoolProcess
 
+MODULE = """__version__ = VERSION
+class Thing:
+    made_by = VERSION
+class Strict:
+    def __getstate__(self):
+        return self.__dict__ | {"made_by": VERSION}
+    def __setstate__(self, state):
+        if state["made_by"] < VERSION:
+            raise NotImplementedError(state)
+        self.__dict__.update(state)
+"""
+
 
 def install(folder: Path, **versions: str) -> str:
     """Put libraries of one module each where libraries are; the folder's path."""
@@ -19,7 +31,7 @@ def install(folder: Path, **versions: str) -> str:
         (site / f"{name}-{version}.dist-info" / "METADATA").write_text(
             f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
         )
-        (site / f"{name}.py").write_text(f"__version__ = {version!r}\nclass Thing:\n    made_by = {version!r}\n")
+        (site / f"{name}.py").write_text(MODULE.replace("VERSION", repr(version)))
     return str(site)
 
 
@@ -75,6 +87,29 @@ def test_another_version_of_what_made_a_variable_is_said_before_the_cell_runs(no
     output = notebook.run("%%gpu\nprint(thing.made_by)")
     assert output.error is None
     assert "differs is 1.0 in the pool's environment" in output.stream("stderr")
+
+
+def test_what_fails_to_load_in_the_notebook_says_which_versions_differ(notebook: Notebook) -> None:
+    notebook.run("from differs import Strict\nstrict = Strict()")
+    output = notebook.run("%%gpu\nstrict.changed = True")
+    assert "CannotReturn: 'strict' could not be loaded in the notebook: NotImplementedError" in output.shown
+    error = output.shown.partition("CannotReturn:")[2]
+    assert "differs is 1.0 in the pool's environment on " in error
+    assert "and 2.0 in the notebook." in error
+
+
+def test_a_plan_knows_that_the_executor_has_refused_the_notebook(notebook: Notebook) -> None:
+    """What the notebook says of its Python is put in the way: there is no other one here."""
+    notebook.run(
+        "from bulletin_magic.running import notebook_libraries\n"
+        "notebook_libraries.PYTHON = '3.99'\nnotebook_libraries._versions.cache_clear()"
+    )
+    refused = notebook.run("%%gpu\n1")
+    assert "The notebook runs Python 3.99, and the pool's environment on " in refused.shown
+    plan = notebook.run("%%gpu --plan\n1").shown
+    assert "the cell would be refused there, as the last one was" in plan
+    assert "The notebook runs Python 3.99, and the pool's environment on " in plan
+    assert "at once" not in plan
 
 
 def test_a_module_that_only_the_notebook_has_is_named_with_the_node_and_the_remedy(notebook: Notebook) -> None:

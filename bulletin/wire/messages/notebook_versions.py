@@ -24,4 +24,6 @@ class Versions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class EnvironmentFound(Message, frozen=True, kw_only=True, tag="environment-found"):
     """Say how the executor's libraries differ from the notebook's, in sentences. Not answered."""
 
-    sentences: Annotated[tuple[_Sentence, ...], msgspec.Meta(max_length=1000)]
+    sentences: Annotated[tuple[_Sentence, ...], msgspec.Meta(max_length=1000)] = ()
+    #: No cell of this notebook runs there, for what the sentences say.
+    is_refusal: bool = False

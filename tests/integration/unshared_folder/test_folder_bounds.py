@@ -44,6 +44,19 @@ def test_a_folder_of_too_many_files_is_said_to_be_one(notebook: Notebook, folder
     assert (folder / "written.txt").exists()
 
 
+def test_a_large_file_that_is_opened_is_said_to_come_while_the_cell_waits_and_once(
+    notebook: Notebook, folder: Path
+) -> None:
+    with (folder / "large.bin").open("wb") as file:
+        file.truncate(110_000_000)
+    read = "import os\nwith open('large.' + 'bin', 'rb') as file: print(len(file.read(10)))"
+    output = gpu(notebook, read)
+    assert output.stream() == "10\n"
+    said = "large.bin (110 MB) is brought to the node, all of it."
+    assert output.shown.index(said) < output.shown.index("10\n"), output.shown
+    assert said not in gpu(notebook, read).shown, "it is there"
+
+
 def test_nothing_outside_the_folder_is_served_or_written(notebook: Notebook, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
     (folder / "link").symlink_to(os.path.relpath(tmp_path / "nowhere-on-the-node", folder))

@@ -90,6 +90,9 @@ def test_the_wait_is_told_from_the_picture(
     assert describe_wait(picture, LEASE_INFO, ResourceSpec(gpus=gpus)) == (
         "This notebook holds GPU-0 of node1: the cell would run there at once."
     )
+    assert describe_wait(picture, LEASE_INFO, ResourceSpec(gpus=gpus), is_refused=True) == (
+        "This notebook holds GPU-0 of node1: the cell would be refused there, as the last one was."
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,10 @@ import pytest
 
 from gpu_worker.broker.ledger import Ledger
 from tests.unit.gpu_worker.broker.broker_parts import BrokerParts
+from tests.unit.gpu_worker.broker.fake_hub import SCOPE, FakeHub
 from tests.unit.gpu_worker.broker.metered_pool import World
 from tests.unit.gpu_worker.broker.postgres import Server, programs_or_skip
+from tests.unit.gpu_worker.broker.two_notebooks import KERNELS, restart
 
 _numbers = itertools.count()
 
@@ -105,3 +107,22 @@ def world(tmp_path: Path, sqlite_template: Path) -> Iterator[World]:
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     with Ledger.open(url) as ledger:
         yield World(ledger, url)
+
+
+@pytest.fixture
+def hub() -> Iterator[FakeHub]:
+    """A hub with the two users of `two_notebooks`."""
+    hub = FakeHub()
+    for user in KERNELS:
+        hub.users[f"{user}-token"] = {"name": user, "kind": "user", "scopes": [SCOPE], "groups": ["maths"]}
+    with hub.serving():
+        yield hub
+
+
+@pytest.fixture
+def pool(broker: BrokerParts, hub: FakeHub) -> BrokerParts:
+    """A broker of a hub with two nodes, of which one lies, and notebooks that hear what is said to their sessions."""
+    restart(broker, hub)
+    for node in ("honest", "lying"):
+        broker.join(node)
+    return broker

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from bulletin.codes import CellOutcome
-from bulletin.ids import CellId, KernelId, LeaseId, UserName
+from bulletin.ids import CellId, LeaseId, UserName
 from bulletin.kept_time import make_kept_cell
 from bulletin.units import DAY_MS
 from bulletin.wire import messages as wire, page_requests as page
@@ -15,6 +15,7 @@ from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.page_answers import PageAnswers
 from gpu_worker.scheduler import events
 from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, EVE, BrokerParts
+from tests.unit.gpu_worker.broker.held_leases import held
 from tests.unit.gpu_worker.broker.ledger_records import record
 
 PAGE = Person(user=UserName("bulletin"), is_admin=True, is_page=True)
@@ -82,17 +83,7 @@ def test_a_cell_that_was_in_line_says_for_how_long_and_the_next_of_its_session_w
 
 
 def test_of_a_lease_that_a_broker_before_this_one_granted_it_is_not_known(broker: BrokerParts) -> None:
-    held = wire.HeldLease(
-        lease=LeaseId("l"),
-        session=record("c").session,
-        user=ANN.user,
-        project=record("c").project,
-        qos="interactive",
-        slots=record("c").slots,
-        kernel=KernelId("k"),
-        walltime_ms=60_000,
-    )
-    active = relearn_active_lease(held, broker.registration().agent)
+    active = relearn_active_lease(held(session=record("c").session), broker.registration().agent)
     assert [active.with_wait(record(cell)).waited_ms for cell in ("c1", "c2")] == [None, None]
 
 

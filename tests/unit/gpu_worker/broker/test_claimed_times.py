@@ -6,32 +6,17 @@ import msgspec
 import pytest
 
 from bulletin.codes import CellOutcome
-from bulletin.ids import CellId, KernelId, LeaseId, ProjectId, SessionId, SlotId, UserName
+from bulletin.ids import CellId, LeaseId, ProjectId, SessionId, SlotId, UserName
 from bulletin.units import HOUR_MS, MINUTE_MS
 from bulletin.wire import console, keys, messages as wire
 from gpu_worker.broker.agent_admission import AgentAdmission
 from gpu_worker.broker.claimed_times import limit_claims, longest_ms
 from gpu_worker.node_registry import NodeRegistry
 from tests.unit.gpu_worker.broker.broker_parts import ADMIN, BrokerParts
+from tests.unit.gpu_worker.broker.held_leases import held
 
 NOW_MS = 10**12
 HUGE = (2**63, 10**17, -(2**63), -1)
-
-
-def held(times_ms: int) -> wire.HeldLease:
-    return wire.HeldLease(
-        lease=LeaseId("l"),
-        session=SessionId("s"),
-        kernel=KernelId("k"),
-        user=UserName("ann"),
-        project=ProjectId("maths"),
-        qos="interactive",
-        slots=(SlotId("gpu-0"),),
-        walltime_ms=30 * MINUTE_MS,
-        cell=CellId("c"),
-        running_ms=times_ms,
-        held_ms=times_ms,
-    )
 
 
 def done(times_ms: int) -> wire.CellDone:
@@ -74,7 +59,11 @@ def test_a_node_that_claims_a_cell_of_long_ago_does_not_use_up_a_projects_budget
     registry = NodeRegistry(tmp_path)
     registry.add("n1", "its key", NOW_MS - 15 * MINUTE_MS, replaces=False)
     broker.admit(AgentAdmission("secret", registry, lambda _: "its key", lambda _: None))
-    message = msgspec.structs.replace(broker.registration(slots=2), agent="n1", held=(held(claimed_ms),))
+    message = msgspec.structs.replace(
+        broker.registration(slots=2),
+        agent="n1",
+        held=(held(cell=CellId("c"), running_ms=claimed_ms, held_ms=claimed_ms),),
+    )
     broker.report("n1", message)
     [claimed] = broker.ask(ADMIN, console.AskQueue()).running
     assert 0 <= claimed.for_ms <= 16 * MINUTE_MS

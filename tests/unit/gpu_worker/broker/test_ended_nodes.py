@@ -7,13 +7,16 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from bulletin.ids import AgentId, KernelId, LeaseId, ProjectId, SessionId, SlotId, UserName
+from bulletin.codes import LeaseEnd
+from bulletin.ids import AgentId
 from bulletin.wire import messages as wire
 from bulletin.wire.messages.engine_broker import EndedNode, EngineNews
 from gpu_worker.broker.agent_admission import AgentAdmission
 from gpu_worker.broker.engine_reports import EngineReports
+from gpu_worker.broker.node_sentences import LEFT
 from gpu_worker.node_registry import NodeRegistry
-from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, EVE, HOUR_MS, BrokerParts
+from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, EVE, BrokerParts
+from tests.unit.gpu_worker.broker.held_leases import held
 
 
 def noted(broker: BrokerParts) -> object:
@@ -39,17 +42,7 @@ def admit_node(broker: BrokerParts, registry: NodeRegistry, *, is_of_engine: boo
     """Let a node in that is registered, by an admin or an engine."""
     registry.add("n1", "its key", 0, replaces=True, is_of_engine=is_of_engine)
     broker.admit(AgentAdmission("secret", registry, lambda _: "its key", lambda _: None))
-    held = wire.HeldLease(
-        lease=LeaseId("c"),
-        session=SessionId("s"),
-        kernel=KernelId("k"),
-        user=UserName("ann"),
-        project=ProjectId("maths"),
-        qos="interactive",
-        slots=(SlotId("gpu-0"),),
-        walltime_ms=HOUR_MS,
-    )
-    broker.report("n1", structs.replace(broker.registration(), agent=AgentId("n1"), held=(held,)))
+    broker.report("n1", structs.replace(broker.registration(), agent=AgentId("n1"), held=(held(),)))
     assert noted(broker) == ["n1"]
 
 
@@ -83,6 +76,15 @@ def test_whoever_waits_is_not_sent_to_a_node_that_is_gone_for_certain(
     assert [one.user for one in broker.shell.scheduler.state.pending.values()] == ["eve"]
     broker.join("n1")
     assert [one.session for one in broker.to_agents if isinstance(one, wire.Prepare)] == ["s-waits"]
+
+
+def test_the_cell_of_a_node_that_is_killed_within_its_grace_runs_again_as_it_was_told(broker: BrokerParts) -> None:
+    broker.join("n1")
+    lease = broker.run(ANN, "runs")
+    broker.report("n1", wire.Leaving())
+    lose(broker)
+    [told] = [said for _, said in broker.to_sessions if isinstance(said, wire.Revoked)]
+    assert (told.lease, told.code, told.sentence) == (lease, LeaseEnd.RECLAIMED, LEFT)
 
 
 @pytest.mark.parametrize("is_lost", [True, False])

@@ -10,12 +10,13 @@ from hypothesis import given, strategies as st
 from msgspec import structs
 
 from bulletin.codes import CellOutcome
-from bulletin.ids import AgentId, CellId, KernelId, LeaseId, ProjectId, SessionId, SlotId, UserName
+from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, SessionId, SlotId, UserName
 from bulletin.wire import messages as wire
 from gpu_worker.broker.agent_admission import AgentAdmission
 from gpu_worker.broker.node_claims import find_excess, limit_measures
 from gpu_worker.node_registry import NodeRegistry
 from tests.unit.gpu_worker.broker.broker_parts import ANN, BrokerParts
+from tests.unit.gpu_worker.broker.held_leases import held
 
 HUGE = 2**63
 GPU = wire.SlotOffer(slot=SlotId("gpu-0"), kind="gpu", name="A100")
@@ -23,20 +24,6 @@ GPU = wire.SlotOffer(slot=SlotId("gpu-0"), kind="gpu", name="A100")
 
 def offers(**changes: Any) -> tuple[wire.SlotOffer, ...]:
     return (structs.replace(GPU, **changes),)
-
-
-def held(**changes: Any) -> wire.HeldLease:
-    one = wire.HeldLease(
-        lease=LeaseId("l"),
-        session=SessionId("s"),
-        kernel=KernelId("k"),
-        user=UserName("eve"),
-        project=ProjectId("guests"),
-        qos="interactive",
-        slots=(),
-        walltime_ms=1,
-    )
-    return structs.replace(one, **changes)
 
 
 ODD: list[tuple[dict[str, Any], str]] = [
@@ -82,7 +69,8 @@ def test_a_node_that_claims_what_cannot_be_is_told_which_field_and_others_go_on(
     assert [(one.node, words in one.problem) for one in broker.agents.absent_nodes if one.node == "odd"] == [
         ("odd", True)
     ], "admins read it, too"
-    broker.report("good", structs.replace(broker.registration("good"), agent=AgentId("good"), held=(held(),)))
+    empty = held(slots=())  # which needs no door to be tried first
+    broker.report("good", structs.replace(broker.registration("good"), agent=AgentId("good"), held=(empty,)))
     assert list(broker.agents.known) == ["good"]
     broker.submit(ANN, "cell-a")
     assert broker.shell.scheduler.state.pending == {}, "its cell has the good node"

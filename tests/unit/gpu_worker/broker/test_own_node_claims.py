@@ -25,9 +25,12 @@ from gpu_worker.scheduler.events import OwnNodesAwaited, UseRecalled
 from gpu_worker.scheduler.nodes.own_nodes import AWAY_MS
 from gpu_worker.scheduler.policy.projects import SchedulerSettings
 from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, EVE, HOUR_MS, BrokerParts
+from tests.unit.gpu_worker.broker.held_leases import held
 
 OWN, SHARED = AgentId("box"), AgentId("shared")
 MINUTE_MS = 60_000
+#: A lease that it was not given.
+NOBODYS = held(lease=LeaseId("none"), session=SessionId("s-other"))
 
 
 @pytest.fixture
@@ -46,23 +49,9 @@ def registered(folder: Path, key_of: KeyOf = lambda route: f"key of {route.decod
     return AgentAdmission("secret", registry, key_of, lambda _: None)
 
 
-def held(**changes: Any) -> wire.HeldLease:
-    one = wire.HeldLease(
-        lease=LeaseId("none"),
-        session=SessionId("s-other"),
-        kernel=KernelId("k"),
-        user=UserName("ann"),
-        project=ProjectId("maths"),
-        qos="interactive",
-        slots=(SlotId("gpu-0"),),
-        walltime_ms=HOUR_MS,
-    )
-    return structs.replace(one, **changes)
-
-
 def come(pool: BrokerParts, *leases: wire.HeldLease, route: str = OWN, **changes: Any) -> None:
     """The box registers, and says that it has these leases; with one, its door is not tried first."""
-    message = structs.replace(pool.registration(OWN), agent=OWN, held=leases or (held(),), **changes)
+    message = structs.replace(pool.registration(OWN), agent=OWN, held=leases or (NOBODYS,), **changes)
     pool.report(route, message)
 
 
@@ -127,7 +116,7 @@ def test_leases_that_it_was_not_granted_are_none_and_it_is_told_to_end_them(
     pool: BrokerParts, claimed: dict[str, Any]
 ) -> None:
     fill(pool)
-    come(pool, held(**claimed))
+    come(pool, structs.replace(NOBODYS, **claimed))
     assert where(pool) == {"eve": SHARED}
     assert [(one.lease, one.force) for one in said_to(pool, wire.Evict)] == [(claimed.get("lease", "none"), True)]
     accounts = pool.shell.scheduler.state.accounts
@@ -202,7 +191,7 @@ def test_it_has_no_more_slots_than_a_machine_of_ones_own(pool: BrokerParts) -> N
 def test_nothing_of_it_is_told_of_the_pool(pool: BrokerParts) -> None:
     registration = pool.registration(OWN)
     cpu = structs.replace(registration.slots[0], kind="cpu", name="slow")
-    pool.report(SHARED, structs.replace(pool.registration(SHARED), agent=SHARED, held=(held(),), slots=(cpu,)))
+    pool.report(SHARED, structs.replace(pool.registration(SHARED), agent=SHARED, held=(NOBODYS,), slots=(cpu,)))
     come(pool, missing_protections=("swap",), shared_account="ann")
     pool.report(OWN, wire.Ping(counters={"made up": 7}))
     assert pool.agents.slot_word == "CPU slot"

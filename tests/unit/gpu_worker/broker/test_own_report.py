@@ -13,6 +13,7 @@ from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.records import CellRecord
 from gpu_worker.scheduler import events
 from tests.unit.gpu_worker.broker.broker_parts import ANN, EVE, HOUR_MS, BrokerParts
+from tests.unit.gpu_worker.broker.held_leases import held
 
 
 def _write_ended(broker: BrokerParts, user: str, name: str) -> None:
@@ -109,21 +110,10 @@ def test_a_cell_has_its_own_label_also_where_an_earlier_one_was_given_the_lease(
 def test_a_broker_that_was_restarted_learns_whose_notebook_a_cell_is_of_and_what_it_is_called(
     broker: BrokerParts,
 ) -> None:
-    held = wire.HeldLease(
-        lease=LeaseId("l1"),
-        session=SessionId("s1"),
-        kernel=KernelId("thesis"),
-        user=UserName("ann"),
-        project=ProjectId("maths"),
-        qos="interactive",
-        slots=(SlotId("gpu-0"),),
-        walltime_ms=HOUR_MS,
-        cell=CellId("cell-a"),
-        label="training",
-    )
-    broker.report("n1", msgspec.structs.replace(broker.registration("n1"), held=(held,)))
+    hers = held(kernel=KernelId("thesis"), cell=CellId("cell-a"), label="training")
+    broker.report("n1", msgspec.structs.replace(broker.registration("n1"), held=(hers,)))
     (row,) = broker.ask(ANN, AskOwn()).running
-    assert (row.lease, row.kernel, row.label, row.state) == ("l1", "thesis", "training", "busy")
+    assert (row.lease, row.kernel, row.label, row.state) == ("l", "thesis", "training", "busy")
 
 
 def test_what_is_told_of_one_person_is_bounded(broker: BrokerParts) -> None:

@@ -1,29 +1,17 @@
 """Users of a cluster have pools of their own: each in jobs of theirs, on their account, and nobody else is there."""
 
 import json
-import os
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from bulletin.wire import keys
-from gpu_worker.agent.node_protections import find_namespace_problem
 from tests.clean_environ import clean_environ
 from tests.integration.conftest import PATIENCE_S
 from tests.integration.engine_pools import EnginePool, kill, slurm_options
-from tests.integration.slurm_cluster import Slurm, cluster
-from tests.other_users import free_uid, kept_mount_namespace, with_readable_python, with_users
+from tests.integration.slurm_cluster import Slurm
+from tests.integration.slurm_users.accounts import UIDS
 
-if os.getuid() != 0:
-    pytest.skip("only root may become other users", allow_module_level=True)
-if problem := find_namespace_problem():
-    pytest.skip(f"no namespaces here: {problem}", allow_module_level=True)
-
-UIDS = {"ann": free_uid(61_000), "bob": free_uid(62_000)}
 #: A notebook: its cells come as JSON, and what they print goes out as such.
 NOTEBOOK = """
 import json, sys
@@ -54,23 +42,6 @@ for path in json.loads(sys.argv[1]):
             pass
 print(json.dumps(found))
 """
-
-
-@pytest.fixture
-def home() -> Iterator[Path]:
-    # Not below pytest's folder, which is for its user alone.
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        folder.chmod(0o711)
-        yield folder
-
-
-@pytest.fixture
-def slurm(home: Path) -> Iterator[Slurm]:
-    """A cluster that knows the users."""
-    commands = [*with_readable_python(home), *with_users(home, UIDS)]
-    with kept_mount_namespace(commands) as under, cluster(nodes=1, under=under) as made:
-        yield made
 
 
 def as_user(slurm: Slurm, home: Path, name: str) -> list[str]:

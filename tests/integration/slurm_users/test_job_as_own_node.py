@@ -4,7 +4,6 @@ import os
 import re
 import shlex
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,19 +11,12 @@ import pytest
 
 from bulletin.units import HOUR_MS
 from bulletin.wire import messages as wire
-from gpu_worker.agent.node_protections import find_namespace_problem
 from tests.integration.conftest import until
 from tests.integration.hub_pool import HubPool
 from tests.integration.nodes import add
-from tests.integration.slurm_cluster import Slurm, cluster
-from tests.other_users import free_uid, kept_mount_namespace, with_readable_python, with_users
+from tests.integration.slurm_cluster import Slurm
+from tests.integration.slurm_users.accounts import UIDS
 
-if os.getuid() != 0:
-    pytest.skip("only root may become other users", allow_module_level=True)
-if problem := find_namespace_problem():
-    pytest.skip(f"no namespaces here: {problem}", allow_module_level=True)
-
-UIDS = {"ann": free_uid(61_000)}
 #: For tests: no GPU is there, and nothing large is imported first.
 SMALL = "--device=cpu --slots=1 --Pool.preload='[]'"
 WHERE = "%%gpu\nimport os\nprint(os.getuid(), os.environ.get('SLURM_JOB_ID'))"
@@ -36,7 +28,7 @@ while not os.path.exists({gate!r}):
     time.sleep(0.02)
 print('ended')
 """
-PAGE = Path(__file__).parents[2] / "docs" / "howto" / "slurm.md"
+PAGE = Path(__file__).parents[3] / "docs" / "howto" / "slurm.md"
 
 
 def find_blocks() -> list[str]:
@@ -46,25 +38,8 @@ def find_blocks() -> list[str]:
 
 
 @pytest.fixture
-def home() -> Iterator[Path]:
-    # Not below pytest's folder, which is for its user alone.
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        folder.chmod(0o711)
-        (folder / "hub").mkdir()
-        yield folder
-
-
-@pytest.fixture
-def slurm(home: Path) -> Iterator[Slurm]:
-    """A cluster that knows the user."""
-    commands = [*with_readable_python(home), *with_users(home, UIDS)]
-    with kept_mount_namespace(commands) as under, cluster(nodes=1, under=under) as made:
-        yield made
-
-
-@pytest.fixture
 def pool(home: Path, slurm: Slurm) -> Iterator[HubPool]:
+    (home / "hub").mkdir()
     pool = HubPool(home / "hub", 1)
     yield pool
     pool.stop()
