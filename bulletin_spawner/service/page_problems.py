@@ -39,6 +39,11 @@ def describe_problem(status: int, *, is_fault: bool = False, is_login: bool = Fa
                 "An admin of the hub can let you, by a group or by the scope access:services!service=bulletin.",
             ),
         )
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        return PageProblem(
+            title="You ask for very much at once",
+            sentences=("More was asked for in your name than these pages answer in a second. Look again in a moment.",),
+        )
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return PageProblem(
             title="The hub does not answer",

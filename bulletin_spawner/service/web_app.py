@@ -34,6 +34,7 @@ from bulletin_spawner.service.page_problems import ProblemPage
 from bulletin_spawner.service.page_shell import PAGES, BuiltFiles, ShellPage, find_built
 from bulletin_spawner.service.pages import describe_page
 from bulletin_spawner.service.pool_source import PoolSource
+from bulletin_spawner.service.reader_pace import TOO_OFTEN, ReaderPace
 from bulletin_spawner.service.security_headers import HEADERS
 from bulletin_spawner.service.user_groups import UserGroups
 from bulletin_spawner.service.viewer import INCLUDED, viewer_of, with_named
@@ -73,13 +74,16 @@ def make_app(
     broker: BrokerClient,
     finder: BrokerClient | None = None,
     sums: BrokerClient | None = None,
+    history: BrokerClient | None = None,
     endpoints: Sequence[Endpoint] = ALL_ENDPOINTS,
 ) -> web.Application:
     """Make the tornado application; the caller listens.
 
-    `finder` is a link of its own for what nodes are asked, and `sums` one for what takes the ledger minutes.
+    `finder` is a link of its own for what nodes are asked, `history` one for what projects used, which takes the
+    ledger seconds, and `sums` one for what takes it minutes.
     """
-    built, pool = find_built(_HERE / "static"), PoolSource(broker, finder or broker, sums or broker)
+    built = find_built(_HERE / "static")
+    pool = PoolSource(broker, finder or broker, sums or broker, history or broker)
     return web.Application(
         [
             *(
@@ -98,6 +102,7 @@ def make_app(
         cookie_secret=secrets.token_bytes(32),  # pages ask the hub again after a restart; nobody types anything
         template_path=str(_HERE / "templates"),
         prefix=settings.prefix,
+        pace=ReaderPace(),
         log_function=log_request,
     )
 
@@ -190,6 +195,9 @@ class _PoolHandler(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
 
     async def prepare(self) -> None:
         await self.hub_auth.get_user(self, sync=False)  # `current_user` then has it: it would hold everybody up
+        pace: ReaderPace = self.settings["pace"]
+        if self.current_user is not None and not await pace.admit(self.current_user["name"]):
+            raise web.HTTPError(HTTPStatus.TOO_MANY_REQUESTS, TOO_OFTEN)
 
     def set_default_headers(self) -> None:
         for name, value in HEADERS.items():
