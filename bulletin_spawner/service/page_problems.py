@@ -71,4 +71,6 @@ class ProblemPage(web.RequestHandler):
         if problem.is_passing:
             self.set_status(HTTPStatus.SERVICE_UNAVAILABLE)
             self.set_header("Retry-After", str(_AGAIN_S))
+        # A template has the current user, about whom the hub would be asked now, while all others wait.
+        self.current_user = getattr(self, "_current_user", None)
         self.render("problem.html", problem=problem, prefix=self.settings["prefix"])

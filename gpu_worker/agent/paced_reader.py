@@ -1,4 +1,4 @@
-"""How an agent reads what user code can say in its executor's name, by either pipe: others have their turn meanwhile."""
+"""How an agent reads what user code may say in its executor's name, by either pipe: others have turns meanwhile."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
