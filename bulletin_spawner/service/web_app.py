@@ -210,7 +210,7 @@ class LoginCallback(ProblemPage, HubOAuthCallbackHandler):  # type: ignore[misc]
     hub_auth_class, is_login = PageLogin, True
 
     async def prepare(self) -> None:
-        """Ask the hub who it is, by whatever came beside a login: whoever looks at that later would hold everybody up."""
+        """Ask the hub who it is, by whatever came along: whoever looks at that later would hold everybody up."""
         await self.hub_auth.get_user(self, sync=False)
 
     def set_default_headers(self) -> None:
