@@ -13,7 +13,7 @@ MOST_WAITING = 16
 _TOO_MANY = "{count} questions of yours wait for an answer already. Ask again when they are answered."
 
 
-class _Line:
+class _OwnQuestions:
     """The questions of one reader."""
 
     def __init__(self) -> None:
@@ -24,12 +24,12 @@ class ReaderTurns:
     """The readers who ask over one link, which takes one question after the other."""
 
     def __init__(self) -> None:
-        self._lines: dict[UserName, _Line] = {}
+        self._lines: dict[UserName, _OwnQuestions] = {}
 
     @asynccontextmanager
     async def take(self, reader: UserName) -> AsyncIterator[None]:
         """Wait until the reader's earlier questions are answered. Raises ApiRefused where they are too many."""
-        line = self._lines.setdefault(reader, _Line())
+        line = self._lines.setdefault(reader, _OwnQuestions())
         if line.count >= MOST_WAITING:
             raise ApiRefused(HTTPStatus.TOO_MANY_REQUESTS, "too-fast", _TOO_MANY.format(count=line.count))
         line.count += 1
