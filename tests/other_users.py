@@ -16,7 +16,7 @@ def with_readable_python(folder: Path) -> list[str]:
         return []
     over, work = folder / "over", folder / "work"
     over.mkdir()
-    over.chmod(0o755)
+    over.chmod(0o711)  # what is in it is found by its name, and not listed
     work.mkdir()
     return [f"mount -t overlay overlay -o lowerdir={shut[-1]},upperdir={over},workdir={work} {shut[-1]}"]
 

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from bulletin.errors import BadConfig
 from bulletin.wire.keys import make_folder
 from bulletin_spawner.service import page_log
-from bulletin_spawner.service.broker_client import SUMS_S, BrokerClient
+from bulletin_spawner.service.broker_client import HISTORY_S, SUMS_S, BrokerClient
 from bulletin_spawner.service.pool_process import PoolProcess
 from bulletin_spawner.service.single_instance import take_over
 from bulletin_spawner.service.web_app import listen, make_app, settings_from_environment
@@ -65,6 +65,7 @@ async def _serve(folder: Path, command: list[str] | None) -> None:
         closing(BrokerClient(folder, settings.api_token)) as broker,
         closing(BrokerClient(folder, settings.api_token)) as finder,
         closing(BrokerClient(folder, settings.api_token, SUMS_S)) as sums,
+        closing(BrokerClient(folder, settings.api_token, HISTORY_S)) as history,
         _stop_signals(ends_with_parent=command is None) as stop,
     ):
         async with PoolProcess(command) if command is not None else nullcontext():
@@ -73,7 +74,7 @@ async def _serve(folder: Path, command: list[str] | None) -> None:
             address = urlsplit(settings.url)
             host, port = address.hostname or "127.0.0.1", address.port or 80
             await _wait_until_alone(host, port)
-            server = listen(make_app(settings, broker, finder, sums), port, host)
+            server = listen(make_app(settings, broker, finder, sums, history), port, host)
             log.info("serving %s", settings.prefix)
             await stop.wait()
             server.stop()

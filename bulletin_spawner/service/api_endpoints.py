@@ -137,7 +137,7 @@ async def _project(call: ApiCall) -> ProjectView:
     if not sight.may_open(call.asked.project):
         sentence = f"You are not in the project {call.asked.project!r}, or there is none. Ask its lead."
         raise ApiRefused(HTTPStatus.FORBIDDEN, "not-allowed", sentence)
-    use = await call.pool.fetch_use(call.asked.project, call.asked.stretch, call.asked.count)
+    use = await call.pool.fetch_use(call.viewer.user, call.asked.project, call.asked.stretch, call.asked.count)
     return view_project(report, use, sight)
 
 

@@ -12,8 +12,10 @@ from tornado.http1connection import HTTP1Connection
 from bulletin.errors import NoPool
 from bulletin_spawner.service.api_endpoints import ApiCall, Endpoint
 from bulletin_spawner.service.api_problems import ApiProblem, ApiRefused
+from bulletin_spawner.service.bounded_server import note_reader
 from bulletin_spawner.service.page_login import PageLogin
 from bulletin_spawner.service.pool_source import PoolSource
+from bulletin_spawner.service.reader_pace import TOO_OFTEN, ReaderPace
 from bulletin_spawner.service.security_headers import HEADERS
 from bulletin_spawner.service.user_groups import UserGroups
 from bulletin_spawner.service.viewer import INCLUDED, Viewer, viewer_of, with_named
@@ -122,6 +124,10 @@ class ApiHandler(ApiAnswering):
                 code="not-allowed", sentence=_LOG_IN, is_logged_out=True, is_session_over=is_session_over
             )
             raise ApiRefused.with_details(HTTPStatus.FORBIDDEN, problem)
+        note_reader(self, model["name"])
+        pace: ReaderPace = self.settings["pace"]
+        if not await pace.admit(model["name"]):
+            raise ApiRefused(HTTPStatus.TOO_MANY_REQUESTS, "too-fast", f"{TOO_OFTEN}.")
         viewer = viewer_of(model, await self._groups.fetch(model))
         return with_named(viewer, await self._pool.fetch_pool()) if viewer.may_be_named_lead else viewer
 

@@ -36,6 +36,8 @@ _IF_IT_STAYS = "If this stays, tell an admin of the hub: `bulletin doctor` says 
 _ANSWER_S = 3.0
 #: So long a link waits that asks for sums over the ledger, which has millions of cells after years.
 SUMS_S = 300.0
+#: And one that reads what projects used: who gives up and asks again has the ledger read the same twice.
+HISTORY_S = 30.0
 #: Many pages ask; the broker is asked this often at most.
 _FRESH_S = 0.5
 

@@ -39,6 +39,11 @@ def describe_problem(status: int, *, is_fault: bool = False, is_login: bool = Fa
                 "An admin of the hub can let you, by a group or by the scope access:services!service=bulletin.",
             ),
         )
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        return PageProblem(
+            title="You ask for very much at once",
+            sentences=("More was asked for in your name than these pages answer in a second. Look again in a moment.",),
+        )
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return PageProblem(
             title="The hub does not answer",
@@ -66,4 +71,6 @@ class ProblemPage(web.RequestHandler):
         if problem.is_passing:
             self.set_status(HTTPStatus.SERVICE_UNAVAILABLE)
             self.set_header("Retry-After", str(_AGAIN_S))
+        # A template has the current user, about whom the hub would be asked now, while all others wait.
+        self.current_user = getattr(self, "_current_user", None)
         self.render("problem.html", problem=problem, prefix=self.settings["prefix"])

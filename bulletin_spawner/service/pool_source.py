@@ -3,11 +3,14 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from bulletin.ids import ProjectId, UserName
 from bulletin.wire import page_requests as page
 from bulletin.wire.messages import Found
+from bulletin_spawner.service.api_problems import ApiRefused
+from bulletin_spawner.service.reader_turns import ReaderTurns
 
 Answer = TypeVar("Answer")
 #: Many pages look at the pool: the broker draws it this often at most.
@@ -59,14 +62,28 @@ class _FreshAnswers:
             self._answers.popitem(last=False)
 
 
-class PoolSource:
-    """The pool, for the pages, by three links to the broker: nobody waits for what others ask that takes long.
+class _SharedLink:
+    """A link to the broker, which takes one question after the other; each reader has one in that line."""
 
-    Asking nodes for cells takes as long as the slowest; summing the ledger up, minutes.
+    def __init__(self, broker: PageBroker) -> None:
+        self._broker, self._turns = broker, ReaderTurns()
+
+    async def ask(self, reader: UserName, question: Any, kind: type[Answer]) -> Answer:
+        """Ask in the reader's turn."""
+        async with self._turns.take(reader):
+            return await self._broker.ask(question, kind)
+
+
+class PoolSource:
+    """The pool, for the pages, by four links to the broker: nobody waits for what others ask that takes long.
+
+    To read what a project used takes the ledger seconds; to ask nodes for cells, as long as the slowest takes; to sum
+    the ledger up, minutes.
     """
 
-    def __init__(self, broker: PageBroker, finder: PageBroker, sums: PageBroker) -> None:
-        self._broker, self._finder, self._sums = broker, finder, sums
+    def __init__(self, broker: PageBroker, finder: PageBroker, sums: PageBroker, history: PageBroker) -> None:
+        self._broker, self._sums = broker, sums
+        self._acting, self._finder, self._history = _SharedLink(broker), _SharedLink(finder), _SharedLink(history)
         self._pool, self._past = _FreshAnswers(POOL_FRESH_S), _FreshAnswers(_PAST_FRESH_S)
         self._use, self._cells = _FreshAnswers(_USE_FRESH_S), _FreshAnswers(_CELLS_FRESH_S)
 
@@ -79,13 +96,17 @@ class PoolSource:
     async def fetch_past(self, user: UserName, limit: int) -> page.PastCells:
         """Ask for a user's last cells."""
         question = page.AskPast(user=user, limit=limit)
-        past: page.PastCells = await self._past.fetch(question, lambda: self._broker.ask(question, page.PastCells))
+        ask = partial(self._acting.ask, user, question, page.PastCells)
+        past: page.PastCells = await self._past.fetch(question, ask)
         return past
 
-    async def fetch_use(self, project: ProjectId, stretch: page.Stretch, count: int) -> page.UseReport:
-        """Ask what a project used."""
+    async def fetch_use(
+        self, reader: UserName, project: ProjectId, stretch: page.Stretch, count: int
+    ) -> page.UseReport:
+        """Ask what a project used: all who ask the same have the answer of the first."""
         question = page.AskUse(project=project, stretch=stretch, count=count)
-        use: page.UseReport = await self._use.fetch(question, lambda: self._broker.ask(question, page.UseReport))
+        ask = partial(self._history.ask, reader, question, page.UseReport)
+        use: page.UseReport = await self._use.fetch(question, ask)
         return use
 
     async def fetch_usage(self, question: page.AskUsage) -> page.UsageTable:
@@ -96,17 +117,22 @@ class PoolSource:
     async def fetch_cells(self, user: UserName) -> Found:
         """Ask all nodes for a user's cells."""
         question = page.FindFor(user=user)
-        found: Found = await self._cells.fetch(question, lambda: self._finder.ask(question, Found))
+        found: Found = await self._cells.fetch(question, partial(self._finder.ask, user, question, Found))
         return found
 
     async def fetch_for(self, asked: page.OnBehalf, kind: type[Answer]) -> Answer:
         """Ask something in a reader's name that changes nothing."""
-        return await self._broker.ask(asked, kind)
+        return await self._acting.ask(asked.reader.user, asked, kind)
 
     async def change(self, asked: page.OnBehalf, kind: type[Answer]) -> Answer:
         """Ask or change something in a reader's name; the pool is drawn anew for all after that."""
+        is_refused = False
         try:
-            return await self._broker.ask(asked, kind)
+            return await self._acting.ask(asked.reader.user, asked, kind)
+        except ApiRefused:
+            is_refused = True
+            raise
         finally:
-            self._pool.clear()
-            self._cells.clear()
+            if not is_refused:
+                self._pool.clear()
+                self._cells.clear()

@@ -15,7 +15,6 @@ import msgspec
 from jupyterhub.services.auth import HubOAuthCallbackHandler, HubOAuthenticated
 from tornado import web
 from tornado.httpserver import HTTPServer
-from tornado.iostream import IOStream
 from tornado.log import access_log, app_log, gen_log
 
 import bulletin
@@ -26,6 +25,7 @@ from bulletin.wire.messages import Picture
 from bulletin_spawner.service.all_endpoints import ALL_ENDPOINTS
 from bulletin_spawner.service.api_endpoints import Endpoint
 from bulletin_spawner.service.api_handler import ApiDocument, ApiHandler, NoSuchPath
+from bulletin_spawner.service.bounded_server import BoundedServer, note_reader
 from bulletin_spawner.service.broker_client import BrokerClient
 from bulletin_spawner.service.openapi_document import describe_api
 from bulletin_spawner.service.page_log import visit_kind
@@ -34,6 +34,7 @@ from bulletin_spawner.service.page_problems import ProblemPage
 from bulletin_spawner.service.page_shell import PAGES, BuiltFiles, ShellPage, find_built
 from bulletin_spawner.service.pages import describe_page
 from bulletin_spawner.service.pool_source import PoolSource
+from bulletin_spawner.service.reader_pace import TOO_OFTEN, ReaderPace
 from bulletin_spawner.service.security_headers import HEADERS
 from bulletin_spawner.service.user_groups import UserGroups
 from bulletin_spawner.service.viewer import INCLUDED, viewer_of, with_named
@@ -73,13 +74,16 @@ def make_app(
     broker: BrokerClient,
     finder: BrokerClient | None = None,
     sums: BrokerClient | None = None,
+    history: BrokerClient | None = None,
     endpoints: Sequence[Endpoint] = ALL_ENDPOINTS,
 ) -> web.Application:
     """Make the tornado application; the caller listens.
 
-    `finder` is a link of its own for what nodes are asked, and `sums` one for what takes the ledger minutes.
+    `finder` is a link of its own for what nodes are asked, `history` one for what projects used, which takes the
+    ledger seconds, and `sums` one for what takes it minutes.
     """
-    built, pool = find_built(_HERE / "static"), PoolSource(broker, finder or broker, sums or broker)
+    built = find_built(_HERE / "static")
+    pool = PoolSource(broker, finder or broker, sums or broker, history or broker)
     return web.Application(
         [
             *(
@@ -98,6 +102,7 @@ def make_app(
         cookie_secret=secrets.token_bytes(32),  # pages ask the hub again after a restart; nobody types anything
         template_path=str(_HERE / "templates"),
         prefix=settings.prefix,
+        pace=ReaderPace(),
         log_function=log_request,
     )
 
@@ -137,37 +142,10 @@ def log_request(handler: web.RequestHandler) -> None:
     )
 
 
-class _BoundedServer(HTTPServer):
-    """Has so many connections at most; of more, the oldest goes: answers take moments, and who waits says nothing.
-
-    Where no descriptor is left, Tornado tries to accept again and again, and logs each time.
-    """
-
-    def initialize(self, *arguments: Any, most_connections: int = _MOST_CONNECTIONS, **limits: Any) -> None:
-        super().initialize(*arguments, **limits)
-        self._most_connections = most_connections
-        #: The oldest first.
-        self._streams: dict[IOStream, None] = {}
-
-    def handle_stream(self, stream: IOStream, address: tuple[object, ...]) -> None:
-        """Take in a connection."""
-        self._streams[stream] = None
-        while len(self._streams) > self._most_connections:
-            oldest = next(iter(self._streams))
-            del self._streams[oldest]
-            oldest.close()
-        super().handle_stream(stream, address)
-
-    def on_close(self, server_conn: object) -> None:
-        """Forget a connection that has ended."""
-        self._streams.pop(server_conn.stream, None)  # type: ignore[attr-defined]  # what Tornado passes has it
-        super().on_close(server_conn)
-
-
 def listen(app: web.Application, port: int, host: str, most_connections: int | None = None) -> HTTPServer:
     """Listen; nobody has logged in before a request is read, so that what it may cost is little."""
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    server = _BoundedServer(
+    server = BoundedServer(
         app,
         most_connections=most_connections or min(_MOST_CONNECTIONS, descriptors // 2),
         max_body_size=_MOST_BYTES,
@@ -176,6 +154,7 @@ def listen(app: web.Application, port: int, host: str, most_connections: int | N
         body_timeout=_BODY_S,
         idle_connection_timeout=_IDLE_S,
     )
+    app.settings["server"] = server
     server.listen(port, host, reuse_port=True)  # the hub holds it
     return server
 
@@ -190,6 +169,11 @@ class _PoolHandler(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
 
     async def prepare(self) -> None:
         await self.hub_auth.get_user(self, sync=False)  # `current_user` then has it: it would hold everybody up
+        pace: ReaderPace = self.settings["pace"]
+        if self.current_user is not None:
+            note_reader(self, self.current_user["name"])
+            if not await pace.admit(self.current_user["name"]):
+                raise web.HTTPError(HTTPStatus.TOO_MANY_REQUESTS, TOO_OFTEN)
 
     def set_default_headers(self) -> None:
         for name, value in HEADERS.items():
@@ -224,6 +208,10 @@ class LoginCallback(ProblemPage, HubOAuthCallbackHandler):  # type: ignore[misc]
     """Where the hub sends people back to after a login."""
 
     hub_auth_class, is_login = PageLogin, True
+
+    async def prepare(self) -> None:
+        """Ask the hub who it is, by whatever came along: whoever looks at that later would hold everybody up."""
+        await self.hub_auth.get_user(self, sync=False)
 
     def set_default_headers(self) -> None:
         """Send the headers of all pages."""

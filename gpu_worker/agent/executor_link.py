@@ -11,15 +11,11 @@ from gpu_worker.agent.clock import now_ms
 from gpu_worker.agent.executor_process import ExecutorProcess
 from gpu_worker.agent.fileless_sockets import make_pair
 from gpu_worker.agent.folder_link import FolderLink, TellKernel
+from gpu_worker.agent.paced_reader import PacedReader
 
 _PIPE_BUFFER_BYTES = 4 * 2**20
 #: What may wait to be read by the executor. A kernel that keeps to its window never has so much on its way.
 _UNREAD_LIMIT_BYTES = 4 * bulk.RING
-#: So many messages of one executor are heard before others have their turn.
-_TURN = 16
-#: And after a message that is longer than this, blobs not counted, it is not heard for as long as so many bytes a
-#: second allow: to read such a message takes long, and user code can say one after the other.
-_LONG_BYTES, _LONG_PER_S = 64 * 1024, 8 * 2**20
 #: How long after the end of a pipe the zygote may take to say why there was no process.
 _PROBLEM_S = 1.0
 #: How long an executor that has closed its pipe may take to exit.
@@ -57,30 +53,22 @@ class ExecutorLink:
         self._socket, self.child_socket = make_pair()
         self._socket.setblocking(False)
         self._unpacker: frames.Unpacker[wire.FromExecutor] = frames.Unpacker(wire.FromExecutor)
-        self._reader: asyncio.StreamReader | None = None
-        #: How many messages.
-        self._heard = 0
+        self._reader: PacedReader | None = None
         self._writer: asyncio.StreamWriter | None = None
 
     async def open(self) -> None:
         """Open our end of the pipe."""
-        self._reader, self._writer = await asyncio.open_connection(sock=self._socket, limit=_PIPE_BUFFER_BYTES)
+        reader, self._writer = await asyncio.open_connection(sock=self._socket, limit=_PIPE_BUFFER_BYTES)
+        self._reader = PacedReader(reader)
         await self.folder.open()
 
     async def read(self) -> tuple[wire.FromExecutor, list[Blob]]:
-        """Wait for the executor's next message, and let others have their turn after some: it may say more without end.
+        """Wait for the executor's next message.
 
         Raises EOFError or OSError when the executor has ended, MalformedMessage when it sent something else.
         """
         assert self._reader is not None
-        self._heard += 1
-        if self._heard % _TURN == 0:
-            await asyncio.sleep(0)  # what has come already is read without waiting
-        packet = await pipe.read(self._reader)
-        said_bytes = memoryview(packet[1]).nbytes if len(packet) > 1 else 0
-        if said_bytes > _LONG_BYTES:
-            await asyncio.sleep(said_bytes / _LONG_PER_S)
-        return self._unpacker.unpack(packet)
+        return self._unpacker.unpack(await self._reader.read())
 
     def write(self, message: wire.Message, blobs: Sequence[Blob] = ()) -> None:
         """Send a message; drop it if the executor has ended, which `read` tells."""

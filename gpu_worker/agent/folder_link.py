@@ -11,6 +11,7 @@ from bulletin.errors import MalformedMessage
 from bulletin.wire import blobs as bulk, frames, messages as wire, pipe
 from bulletin.wire.frames import Blob
 from gpu_worker.agent.fileless_sockets import make_pair
+from gpu_worker.agent.paced_reader import PacedReader
 
 #: What may wait to be read there. An answer for which there is no room is dropped, and asked for again.
 _UNREAD_LIMIT_BYTES = 2 * bulk.RING
@@ -38,9 +39,10 @@ class FolderLink:
     async def _pass_on(self, reader: asyncio.StreamReader) -> None:
         """Pass requests on until the other end is closed, or says what is none; it is not heard any more then."""
         unpacker: frames.Unpacker[wire.FromFolder] = frames.Unpacker(wire.FromFolder)
+        paced = PacedReader(reader)
         with contextlib.suppress(EOFError, OSError, MalformedMessage):
             while True:
-                message, blobs = unpacker.unpack(await pipe.read(reader))
+                message, blobs = unpacker.unpack(await paced.read())
                 await self._tell_kernel(message, blobs)
                 await asyncio.sleep(0)  # what has come already is read without waiting, and others have their turn
 

@@ -12,6 +12,7 @@ import zmq.asyncio
 from bulletin.codes import RefusalCode
 from bulletin.errors import BadConfig, MalformedMessage, VersionMismatch
 from bulletin.ids import LeaseId, UserName
+from bulletin.rate_limiter import RateLimiter
 from bulletin.wire import blobs as bulk, channel, frames, keys, messages as wire
 from bulletin.wire.connections import Connections
 from bulletin.wire.frames import Blob
@@ -20,7 +21,6 @@ from gpu_worker.agent.session_registry import SessionRegistry
 from gpu_worker.agent.unsent import UnsentBytes
 from gpu_worker.config import PoolSettings
 from gpu_worker.faults import Faults
-from gpu_worker.rate_limiter import RateLimiter
 from gpu_worker.reachability import write_address
 
 #: So many messages wait on one connection, in each direction. One to which no more can be sent is forgotten.

@@ -6,10 +6,10 @@ from typing import Protocol
 
 from bulletin.codes import RefusalCode
 from bulletin.ids import UserName
+from bulletin.rate_limiter import RateLimiter
 from bulletin.wire import frames, messages as wire
 from bulletin.wire.frames import Blob
 from gpu_worker.broker.identity import Person
-from gpu_worker.rate_limiter import RateLimiter
 
 #: What a connection may say in a second, and at once; a notebook that waits says two things a second.
 _ROUTE_PER_S, _ROUTE_MOST = 50, 200

@@ -9,6 +9,7 @@ from bulletin import __version__
 from bulletin.codes import LeaseEnd, RefusalCode
 from bulletin.errors import NotAllowed, VersionMismatch
 from bulletin.ids import KernelId, RequestId, SessionId, UserName
+from bulletin.rate_limiter import RateLimiter
 from bulletin.units import HOUR_MS
 from bulletin.wire import clients, console, messages as wire, page_requests
 from bulletin.wire.messages.engine_broker import Demand, EngineNews
@@ -26,7 +27,6 @@ from gpu_worker.broker.ledger_notes import printable
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.session_names import NotebookSession, SessionNames, drop_unused
 from gpu_worker.faults import Faults
-from gpu_worker.rate_limiter import RateLimiter
 from gpu_worker.scheduler.events import RequestMoved
 
 #: A kernel whose request waits says so every second. One that stopped saying so is gone.

@@ -6,12 +6,12 @@ import structlog
 from msgspec import structs
 
 from bulletin.ids import AgentId, KernelId, LeaseId
+from bulletin.rate_limiter import RateLimiter
 from bulletin.wire import messages as wire
 from gpu_worker.broker.ledger_notes import printable
 from gpu_worker.broker.node_claims import is_possible
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.session_names import SessionNames
-from gpu_worker.rate_limiter import RateLimiter
 
 #: So many leases and cells of which the broker knows nothing each node may tell in a second, and at once: each is a row
 #: of the ledger. Those of a broker before it are few.

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from bulletin.ids import AgentId
+from bulletin.rate_limiter import RateLimiter
 from bulletin.wire import messages as wire
-from gpu_worker.rate_limiter import RateLimiter
 
 #: A registration counts as one, and one more for each so many leases in it: a thousand take a tenth of a second.
 _LEASES_OF_ONE = 32

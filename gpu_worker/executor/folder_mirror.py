@@ -18,6 +18,7 @@ import xxhash
 from bulletin.file_names import is_text
 from bulletin.special_files import special_kind
 from bulletin.wire.messages import FileVersion, FolderEntry
+from bulletin.wire.messages.folder import MOST_KNOWN
 from gpu_worker.executor.file_signatures import Signature, digest_of, signature_at, signature_of
 from gpu_worker.executor.folder_changes import FolderChanges
 from gpu_worker.executor.folder_walk import walk
@@ -214,9 +215,10 @@ class FolderMirror:
         return [file for file in found if file is not None and file.descriptor >= 0 and file.there.size > size]
 
     def known_digests(self, size: int) -> tuple[str, ...]:
-        """List the contents of this size that were here."""
+        """List the contents of this size that were here; of very many, some."""
         sizes = ((digest, signature_at(path)) for digest, path in self._contents.items())
-        return tuple(digest for digest, facts in sizes if facts is not None and facts.size == size)
+        known = (digest for digest, facts in sizes if facts is not None and facts.size == size)
+        return tuple(itertools.islice(known, MOST_KNOWN))
 
     def copy_known(self, digest: str, file: MirroredFile) -> None:
         """Fill a file with a content that was here. Raises OSError."""

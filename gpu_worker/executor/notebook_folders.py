@@ -31,8 +31,9 @@ _PROGRAM = (
     "import sys; sys.path[:] = sys.argv[4:]; from gpu_worker.executor import folder_keeper; "
     "folder_keeper.main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])"
 )
-#: How often the stop button is looked for.
+#: How often the stop button is looked for; and, in looks, whether the keeper stands still, by a cell's doing.
 _LOOK_MS = 100
+_LOOKS_AT_KEEPER = 10
 _EVENTS = frozenset({"open", "os.listdir", "os.scandir"})
 _STOPPED = "the cell was stopped"
 _KEEPER_GONE = "the process that brings the notebook's files has ended; after `%gpu reset` there is another"
@@ -53,6 +54,7 @@ class NotebookFolders:
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._orders: socket.socket | None = None
+        self._keeper: subprocess.Popen[bytes] | None = None
         self._pid = os.getpid()
         self._is_keeper_gone = False
         #: What does not follow the cell, by its path here, with a sentence why not.
@@ -152,7 +154,7 @@ class NotebookFolders:
         try:
             descriptors = (self._link.fileno(), theirs.fileno())
             arguments = [*map(str, descriptors), self._scratch, *self._import_paths, ours_path]
-            subprocess.Popen(
+            self._keeper = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", _PROGRAM, *arguments],
                 pass_fds=descriptors,
                 stdin=subprocess.DEVNULL,
@@ -187,10 +189,18 @@ class NotebookFolders:
                 waiting = select.poll()  # and not `select`, which takes no descriptor above a thousand
                 waiting.register(orders, select.POLLIN)
                 orders.send(encode_order(Order(number, what, root, path, names)))
-                while True:
-                    while not waiting.poll(_LOOK_MS):
+                was_still = False
+                for look in itertools.count(1):
+                    if not waiting.poll(_LOOK_MS):
                         if is_stoppable and self._is_stop_wanted():
                             return Done(number, _STOPPED)
+                        if look % _LOOKS_AT_KEEPER == 0:
+                            is_still = self._is_keeper_still()
+                            if is_still and was_still:  # and not for a moment, with all of its job
+                                self._end_keeper()
+                                raise ConnectionResetError
+                            was_still = is_still
+                        continue
                     packet = orders.recv(PACKET_BYTES)
                     if not packet:
                         raise ConnectionResetError
@@ -200,7 +210,20 @@ class NotebookFolders:
             except OSError:
                 orders.close()
                 self._orders, self._is_keeper_gone = None, True
-                return Done(number, _KEEPER_GONE)
+            return Done(number, _KEEPER_GONE)
+
+    def _is_keeper_still(self) -> bool:
+        """Whether somebody has stopped the keeper, or traces it and lets it do nothing."""
+        assert self._keeper is not None
+        try:
+            return Path(f"/proc/{self._keeper.pid}/stat").read_text().rpartition(") ")[2][:1] in "Tt"
+        except OSError:
+            return True
+
+    def _end_keeper(self) -> None:
+        assert self._keeper is not None
+        with contextlib.suppress(OSError):
+            self._keeper.kill()
 
     def _before_open(self, event: str, arguments: tuple[Any, ...]) -> None:
         """Have the content of a file before Python opens it: an open itself cannot wait for ever, and says less."""

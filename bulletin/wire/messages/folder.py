@@ -16,6 +16,8 @@ from bulletin.wire.messages.notebook_versions import EnvironmentFound
 FolderPath = Annotated[str, msgspec.Meta(max_length=4096)]
 #: A hash of content (xxh3, 128 bits), as hexadecimal digits.
 ContentDigest = Annotated[str, msgspec.Meta(max_length=32)]
+#: So many contents that are there already are named.
+MOST_KNOWN = 1000
 #: Nanoseconds since 1970, as the file system tells when a file was changed.
 FileTime = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Mode = Annotated[int, msgspec.Meta(ge=0, le=0o777)]
@@ -76,7 +78,7 @@ class FetchFile(Message, frozen=True, kw_only=True, tag="fetch-file"):
     offset: Size
     size: Size
     #: Contents that are on the node already: if the file is one of them, the reply names it and has no blob.
-    known: tuple[ContentDigest, ...] = ()
+    known: Annotated[tuple[ContentDigest, ...], msgspec.Meta(max_length=MOST_KNOWN)] = ()
 
 
 class StoreFile(Message, frozen=True, kw_only=True, tag="store-file"):

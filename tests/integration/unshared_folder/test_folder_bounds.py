@@ -107,3 +107,23 @@ def test_a_keeper_that_is_killed_is_told_and_a_reset_helps(notebook: Notebook, f
     assert (folder / "x.txt").exists()
     notebook.run("%gpu reset")
     assert gpu(notebook, "print(open('x.txt').read())").stream() == "x\n"
+
+
+@pytest.mark.parametrize(
+    "still",
+    [
+        "os.kill(one.pid, signal.SIGSTOP)",
+        "assert ctypes.CDLL(None).ptrace(16, one.pid, None, None) == 0",  # PTRACE_ATTACH
+    ],
+)
+def test_a_cell_that_stops_its_own_keeper_ends_all_the_same(notebook: Notebook, folder: Path, still: str) -> None:
+    (folder / "x.txt").write_text("x")
+    stop = (
+        "import ctypes, os, psutil, signal\n"
+        "(one,) = [p for p in psutil.Process().children() if 'folder_keeper' in ' '.join(p.cmdline())]\n"
+        f"{still}"
+    )
+    stopped = notebook.run(f"%%gpu\n{stop}")
+    assert "What the cell wrote was not brought to the notebook's folder: the process" in stopped.stream("stderr")
+    notebook.run("%gpu reset")
+    assert gpu(notebook, "print(open('x.txt').read())").stream() == "x\n"

@@ -244,7 +244,10 @@ def test_of_what_the_hub_says_of_tokens_so_much_is_kept_whatever_is_shown_beside
     assert kept["token:99:eve"] is not None, "guesses push out guesses"
 
 
-@pytest.mark.parametrize("path", ["api/v1/now", "api/status", "metrics", ""])
+@pytest.mark.parametrize(
+    "path",
+    ["api/v1/now", "api/status", "metrics", "", "oauth_callback?error=none", "oauth_callback?code=a&state=b"],
+)
 def test_while_the_hub_takes_its_time_to_say_who_one_is_others_are_answered(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from bulletin.codes import LeaseEnd
 from bulletin.ids import CellId
+from bulletin.rate_limiter import RateLimiter
 from bulletin.wire import messages as wire
-from gpu_worker.rate_limiter import RateLimiter
 from tests.unit.gpu_worker.agent.agent_parts import agent_parts
 
 #: Of a parcel with this many parts a message has a megabyte, and each is read as one number.

@@ -1,6 +1,6 @@
 """Who says too much is not heard for a while, and others are."""
 
-from gpu_worker.rate_limiter import RateLimiter
+from bulletin.rate_limiter import RateLimiter
 
 
 class Clock:
