@@ -13,7 +13,7 @@ _OTHER_KIND = "Choose another notebook here, or start one on CPUs, whose cells a
 
 
 def without_options(words: str) -> str:
-    """Leave out the advice to type an option, but for whole lines in backticks; all of it is left where it is no more."""
+    """Leave out the advice to type an option, but for whole lines in backticks; words that are nothing else stay."""
     kept = [left for one in _SENTENCES.split(words) if (left := _without_advice(one))]
     return " ".join(kept) or words
 
@@ -25,13 +25,13 @@ def describe_refusal(title: str, sentence: str) -> str:
 
 
 def _without_advice(sentence: str) -> str:
-    parts = []
-    for part in sentence.removesuffix(".").split("; "):
-        if _names_option(part):
-            part = ": ".join(one for one in part.split(": ") if not _names_option(one))
-        if part:
-            parts.append(part)
-    return f"{'; '.join(parts)}." if parts else ""
+    parts = [_without_option(one) for one in sentence.removesuffix(".").split("; ")]
+    kept = "; ".join(filter(None, parts))
+    return f"{kept}." if kept else ""
+
+
+def _without_option(part: str) -> str:
+    return ": ".join(one for one in part.split(": ") if not _names_option(one)) if _names_option(part) else part
 
 
 def _names_option(words: str) -> bool:
