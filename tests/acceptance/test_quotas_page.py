@@ -288,7 +288,8 @@ def test_a_reservation_is_added_in_a_form_and_taken_out(faculty: Faculty) -> Non
 
 
 def test_who_may_change_no_quotas_reads_what_their_projects_have_and_who_may(faculty: Faculty) -> None:
-    faculty.file.write_text(TEXT + "[projects.all]\nguaranteed = 0.5\nlimit = 1\n")
+    shared = TEXT.replace("guaranteed = 1", "guaranteed = 0.5")  # of the one slot that there is
+    faculty.file.write_text(f"{shared}[projects.all]\nguaranteed = 0.5\nlimit = 1\n")
     page = faculty.open("sam")
     part = page.get_by_role("region", name="What your projects have")
     expect(part).to_contain_text("0 in use of 0.5 guaranteed, 1 at most")
