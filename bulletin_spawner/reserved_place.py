@@ -22,10 +22,9 @@ from bulletin.wire.channel import CONTROL_LIMIT, connect
 from bulletin.wire.clients import FromClient, ToClient
 from bulletin.wire.frames import Unpacker, pack
 from bulletin.wire.keys import PublicFile
+from bulletin_spawner.form_words import describe_refusal, without_options
 from bulletin_spawner.notebook_kinds import NotebookKind
 
-#: What there is to do about a kind of notebook that the pool does not give to this user at all.
-_OTHERWISE = "Start a notebook on CPUs and type that there, or choose another one here: admins set what each has."
 _AGAIN = "Start a notebook on CPUs and ask for a GPU cell by cell, or try again later."
 #: How long a broker may take to know the user, and to hear that a place is given back.
 _HELLO_S, _GOODBYE_S = 20.0, 10.0
@@ -98,10 +97,12 @@ async def reserve(pool: PublicFile, token: str, place: ReservedPlace, kind: Note
                         case wire.Granted():
                             return
                         case wire.Refusal(sentence=sentence):
-                            raise PlaceRefused(f"The pool refused your notebook: {as_sentence(sentence)} {_OTHERWISE}")
+                            raise PlaceRefused(describe_refusal(kind.title, sentence))
                         case wire.Queued() as queued:
                             wait = describe_wait(queued.usual_ms, queued.wait_ms)
-                            told = f"{as_sentence(queued.reason)}{f' It takes {wait}.' if wait else ''}"
+                            told = (
+                                f"{without_options(as_sentence(queued.reason))}{f' It takes {wait}.' if wait else ''}"
+                            )
                         case wire.Unknown():  # the broker was started again, and has neither of the two
                             await line.say_hello(token, place)
                             await line.say(request)

@@ -285,7 +285,7 @@ class QuotaEditing:
         """Say what is other than in the version that was seen, and who changed it last."""
         last = next(iter(await asyncio.to_thread(self._versions.log, 1)), None)
         content = await asyncio.to_thread(self._versions.content, seen)
-        changes: tuple[str, ...] = ()
+        changes: tuple[str, ...] = ("What is new is not known any more: look at each setting.",)
         if content is not None:
             try:
                 sides = [(await asyncio.to_thread(self._parse, one))[0] for one in (content, text.content)]

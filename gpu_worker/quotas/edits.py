@@ -164,14 +164,20 @@ def _not_here(path: KeyPath) -> CannotEdit:
 
 
 def settings_in(content: bytes, suffix: str) -> list[QuotaEdit]:
-    """List the settings that stand in the text of a quota file without errors, in its order."""
+    """List the settings that stand in the text of a quota file without errors, in its order.
+
+    What has a name and no setting, as a project that is only named, stands for itself, with None.
+    """
     parse, _ = _LANGUAGES[suffix]
 
     def walk(table: TreeTable, path: KeyPath) -> Iterator[QuotaEdit]:
         for entry in table.entries:
+            at = (*path, entry.name)
             if isinstance(entry.node, TreeTable):
-                yield from walk(entry.node, (*path, entry.name))
-            elif isinstance(entry.node, TreeLeaf) and entry.node.value is not None:
-                yield QuotaEdit((*path, entry.name), entry.node.value)
+                yield from walk(entry.node, at)
+                if not entry.node.entries and path:
+                    yield QuotaEdit(at, None)
+            elif isinstance(entry.node, TreeLeaf) and (entry.node.value is not None or path):
+                yield QuotaEdit(at, entry.node.value)
 
     return list(walk(parse(content.decode("utf-8-sig")), ()))

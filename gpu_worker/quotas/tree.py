@@ -61,8 +61,11 @@ def show_node(node: TreeNode) -> str:
             return "a table"
         case TreeLeaf(None):
             return "empty"
-        case TreeLeaf(tuple()):
-            return "a list"
+        case TreeLeaf(()):
+            return "an empty list"
+        case TreeLeaf(tuple() as names):
+            shown = _cut(f"[{', '.join(map(show_text, names[:_SHOWN]))}]")
+            return f"the list {shown}"
         case TreeLeaf(bool() as value):
             return str(value).lower()
         case TreeLeaf(value):

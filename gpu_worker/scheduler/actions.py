@@ -205,6 +205,9 @@ class OverBudget(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     dearest: str = ""  #: the type that has this price; empty where none is written
 
     def __str__(self) -> str:
+        if not self.budget_ms:
+            asked = _asked(self.cost_milli, on_cpu=self.on_cpu)
+            return f"{asked}, and the budget of project {self.project!r} is 0 GPU-hours each {self.period}."
         gpus, whole = show_gpus(self.cost_milli, on_cpu=self.on_cpu), show_gpu_time(self.budget_ms, on_cpu=self.on_cpu)
         charged = self.charged_milli or self.cost_milli
         most_ms = self.budget_ms * GPU_MILLI // charged

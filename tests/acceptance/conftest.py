@@ -11,6 +11,8 @@ from playwright.sync_api import Page, expect, sync_playwright
 
 from tests.acceptance.hub import Hub
 from tests.acceptance.lab import Gate, Lab
+from tests.acceptance.played_pool import PlayedPool, played_pool
+from tests.waiting import until
 
 #: A browser of root, in a closed network, that asks nobody anything.
 _FLAGS = [
@@ -24,6 +26,7 @@ _FLAGS = [
     "--disable-dev-shm-usage",
 ]
 PATIENCE_MS = 120_000
+_MINUTE_MS = 60_000
 
 
 @pytest.fixture(scope="package")
@@ -36,6 +39,40 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
     finally:
         hub.stop()
     assert hub.left_over() == []
+
+
+@pytest.fixture(scope="package")
+def busy_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Hub, PlayedPool]]:
+    """Eight GPUs: cells of four people, one of which holds a GPU and does nothing, a hot session, and a line."""
+    with played_pool(tmp_path_factory.mktemp("busy_pool")) as (hub, pool):
+        nodes = [pool.add_node("gpu01", 4, running_ms=14 * _MINUTE_MS), pool.add_node("gpu02", 4, 27 * _MINUTE_MS)]
+        for user, label, gpus in (
+            ("ada", "resnet-50", 1),
+            ("bob", "ablation", 2),
+            ("vic", "segmentation", 1),
+            ("eve", "", 1),
+            ("ada", "background", 1),
+            ("bob", "warm-up", 1),
+        ):
+            pool.ask(user, label, gpus)
+        for node in nodes:
+            for number, slot in enumerate(node.slots):
+                node.uses[slot] = (93 - 11 * number, (20 + 7 * number) * 10**9, 0)
+            for lease in list(node.leases.values()):
+                if lease.user == "vic":
+                    node.uses.update(dict.fromkeys(lease.slots, (0, 2 * 10**9, 17 * _MINUTE_MS)))
+                if lease.label == "warm-up":
+                    node.uses.update(dict.fromkeys(lease.slots, (0, 10**9, 0)))
+                    node.end_cell(lease.lease)
+        for user, label, gpus in (("eve", "", 4), ("bob", "ablation", 4), ("ada", "sweep", 4)):
+            pool.ask(user, label, gpus)
+        token = hub.token_of("ada")
+        # A GPU is said to be idle when its cell has done nothing for a minute.
+        until(
+            lambda: hub.api("GET", "/api/v1/now", token=token, base="/services/bulletin")["counts"]["idle"] == 1,
+            "the GPU that does nothing to be said to be idle",
+        )
+        yield hub, pool
 
 
 @contextmanager

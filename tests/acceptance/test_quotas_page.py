@@ -205,6 +205,72 @@ def test_two_admins_at_once_lose_nothing(faculty: Faculty) -> None:
     assert faculty.file.read_text() == TEXT.replace("weight = 3\n", "weight = 5\nlimit = 4\n")
 
 
+def test_what_is_typed_wrong_is_said_at_each_field_and_nothing_typed_is_lost(faculty: Faculty) -> None:
+    page = faculty.open("admin")
+    opened(page, "course-a")
+    project = page.locator("details", has=page.get_by_label("projects course-a limit", exact=True))
+    project.get_by_label("New window").fill("lecture")
+    project.get_by_role("button", name="Add window").click()
+    page.get_by_label("New reservation").fill("exam")
+    page.get_by_role("button", name="Add reservation").click()
+    wrong = {
+        "projects course-a limit": ("20000000000000000000", "is '20000000000000000000'. Write a number of GPUs"),
+        "projects course-a weight": ("1.5", "is 1.5. Write a whole number"),
+        "projects course-a walltime": ("4 parsecs", "is '4 parsecs'. Write a number and a unit"),
+        "projects course-a leads": (
+            "lea, lea",
+            "is the list ['lea', 'lea']. Write a list of 1 to 100 names, each once",
+        ),
+        "projects course-a budget": ("200 GPU-hours per fortnight", "the period is day, week or month"),
+        "projects course-a class_hours lecture days": ("Wednesday", "days are Mon, Tue, Wed"),
+        "projects course-a class_hours lecture from": ("9 am", "is '9 am'. Write a time of day"),
+        "reservations exam from": ("tomorrow", "is 'tomorrow'. Write a day that there is and a time of that day"),
+        "reservations exam time_zone": ("Mars", "Write the name of a time zone"),
+    }
+    for label, (value, _) in wrong.items():
+        page.get_by_label(label, exact=True).fill(value)
+    page.get_by_role("button", name="Save", exact=True).click()
+    for label, (value, words) in wrong.items():
+        field = page.get_by_label(label, exact=True)
+        expect(page.locator(".field", has=field)).to_contain_text(words)
+        expect(field).to_have_attribute("aria-invalid", "true")
+        expect(field).to_have_value(value)
+    expect(page.locator(".problem", has_text="class_hours.lecture does not say until")).to_be_visible()
+    expect(page.locator(".problem", has_text="reservations.exam does not say project")).to_be_visible()
+    expect(page.get_by_role("heading", name=f"{len(wrong)} changes")).to_be_visible()
+    assert faculty.file.read_text() == TEXT
+
+
+def test_of_two_leads_at_once_the_second_reads_what_is_new_for_them_and_saves_on_top(faculty: Faculty) -> None:
+    text = TEXT.replace("weight = 3\n", 'weight = 3\nleads = ["sam"]\n\n[projects.rivals-a]\nparent = "rivals"\n')
+    faculty.file.write_text(text)
+    lea, sam = faculty.open("lea"), faculty.open("sam")
+    opened(lea, "course-a")
+    opened(sam, "rivals-a")
+    lea.get_by_label("projects course-a limit", exact=True).fill("1")
+    sam.get_by_label("projects rivals-a limit", exact=True).fill("3")
+    lea.get_by_role("button", name="Save", exact=True).click()
+    expect(lea.get_by_text("In force.")).to_be_visible()
+    sam.get_by_role("button", name="Save", exact=True).click()
+    expect(sam.get_by_text("lea has changed the quota file since. None of the settings that you see")).to_be_visible()
+    expect(sam.get_by_label("projects rivals-a limit", exact=True)).to_have_value("3")
+    expect(sam.locator("body")).not_to_contain_text("course-a")
+    sam.get_by_role("button", name="Save on top of the new version").click()
+    expect(sam.get_by_text("limit of project 'rivals-a': unlimited -> 3 GPUs").first).to_be_visible()
+    after = text.replace("limit = 2  # for now", "limit = 1  # for now")
+    assert faculty.file.read_text().rstrip() == f"{after.rstrip()}\nlimit = 3"
+
+
+def test_a_project_that_is_only_named_is_listed_and_taken_out(faculty: Faculty) -> None:
+    faculty.file.write_text(f"{TEXT}\n[projects.empty]\n")
+    page = faculty.open("admin")
+    opened(page, "empty")
+    page.get_by_role("button", name="Take out empty").click()
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("project 'empty' removed").first).to_be_visible()
+    assert faculty.file.read_text().rstrip() == TEXT.rstrip()
+
+
 def test_a_reservation_is_added_in_a_form_and_taken_out(faculty: Faculty) -> None:
     page = faculty.open("admin")
     page.get_by_label("New reservation").fill("exam")
@@ -222,7 +288,8 @@ def test_a_reservation_is_added_in_a_form_and_taken_out(faculty: Faculty) -> Non
 
 
 def test_who_may_change_no_quotas_reads_what_their_projects_have_and_who_may(faculty: Faculty) -> None:
-    faculty.file.write_text(TEXT + "[projects.all]\nguaranteed = 0.5\nlimit = 1\n")
+    shared = TEXT.replace("guaranteed = 1", "guaranteed = 0.5")  # of the one slot that there is
+    faculty.file.write_text(f"{shared}[projects.all]\nguaranteed = 0.5\nlimit = 1\n")
     page = faculty.open("sam")
     part = page.get_by_role("region", name="What your projects have")
     expect(part).to_contain_text("0 in use of 0.5 guaranteed, 1 at most")

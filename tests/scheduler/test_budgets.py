@@ -16,7 +16,7 @@ def test_what_a_ledger_recalls_of_a_budget_is_spent() -> None:
     pool.busy("club.ann", walltime_ms=20 * MINUTE)
     assert pool.wants("club.bob") == []
     assert pool.why("club.bob/1").reason == (
-        "what runs may use all that is left of the 1 GPU-hour of this day in project 'club'; "
+        "beside what runs less than a minute is left of the 1 GPU-hour of this day in project 'club'; "
         "the next one begins in 24 h, and `%gpu request --budget HOURS` asks for more of this one"
     )
     pool.replay()
@@ -106,6 +106,14 @@ def test_a_cell_starts_only_if_the_budget_can_finish_it() -> None:
     pool.replay()
 
 
+def test_a_budget_of_nothing_is_refused_at_once_and_named() -> None:
+    pool = Quotas(project("club", budget=Budget(0, "week")))
+    pool.join("a", slots(1))
+    said = refused(pool.ask("club.ann", project="club"))["club.ann/1"]
+    assert said == "1 GPU was asked for, and the budget of project 'club' is 0 GPU-hours each week."
+    pool.replay()
+
+
 def test_more_time_than_the_whole_budget_is_refused_with_what_would_fit() -> None:
     pool = Quotas(project("club", budget=Budget(60 * MINUTE, "week")))
     pool.join("a", slots(4))
@@ -113,15 +121,6 @@ def test_more_time_than_the_whole_budget_is_refused_with_what_would_fit() -> Non
     assert said == (
         "4 GPUs for 30 min is more than the 1 GPU-hour that project 'club' has each week. "
         "Ask for 15 min or less with --time."
-    )
-    pool.replay()
-
-
-def test_a_budget_of_nothing_is_refused_at_once() -> None:
-    pool = Quotas(project("club", budget=Budget(0, "week")))
-    pool.join("a", slots(3))
-    assert refused(pool.ask("club.ann", project="club"))["club.ann/1"].endswith(
-        "project 'club' may use 0 GPUs at most. Choose another project with --project."
     )
     pool.replay()
 

@@ -43,6 +43,7 @@ class QuotaFileReport(Message, frozen=True, kw_only=True, tag="quota-file"):
     version: str
     #: All of it; empty for who may change a part.
     text: str
+    #: A table with nothing in it, as a project that is only named, has no value.
     settings: tuple[SettingEdit, ...]
     #: What may stand there, as JSON schema, with what each setting means.
     schema: str
@@ -100,7 +101,7 @@ class QuotasChangedMeanwhile(Message, frozen=True, kw_only=True, tag="quotas-cha
 
     version: str
     by: UserName
-    #: What is other now than in the version that was seen; empty where that is not known any more.
+    #: What is other now than in the version that was seen, of what its reader sees.
     changes: tuple[str, ...]
 
 

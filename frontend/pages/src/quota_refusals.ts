@@ -11,3 +11,11 @@ export function settingErrors(error: unknown): SettingError[] | undefined {
 export function changedMeanwhile(error: unknown): ChangedMeanwhile | undefined {
   return error instanceof Refused && error.problem.code === "quotas-changed-meanwhile" ? (error.problem as ChangedMeanwhile) : undefined;
 }
+
+/** What somebody reads whose changes came too late: who was faster, what is new, and that nothing of theirs is lost. */
+export function sayNewer(newer: ChangedMeanwhile): string[] {
+  const next = "Your changes are still here: “Save on top of the new version” makes them there.";
+  return newer.changes.length === 0
+    ? [`${newer.sentence} None of the settings that you see is another one now. ${next}`]
+    : [`${newer.sentence} ${next} New there:`, ...newer.changes];
+}

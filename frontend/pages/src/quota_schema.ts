@@ -65,7 +65,9 @@ export function readValue(kind: Kind, typed: string): Value {
   const has = (type: string) => kinds.some((one) => one.type === type);
   if (has("boolean")) return text === "true";
   if (has("array")) return partsOf(typed.trim().replace(/^\[(.*)\]$/s, "$1")).map(unquoted).filter(Boolean);
-  if ((has("number") || has("integer")) && text !== "" && Number.isFinite(Number(text))) return Number(text);
+  // What is larger is no exact number here: it goes as it was typed, and is refused at its field.
+  const isNumber = text !== "" && Math.abs(Number(text)) <= Number.MAX_SAFE_INTEGER;
+  if ((has("number") || has("integer")) && isNumber) return Number(text);
   return text;
 }
 

@@ -7,7 +7,7 @@ import { useKeptFocus } from "./kept_focus";
 import { useLive } from "./live";
 import { OwnQuotas } from "./own_quotas";
 import { Section, Table, Waiting } from "./parts";
-import { changedMeanwhile, settingErrors } from "./quota_refusals";
+import { changedMeanwhile, sayNewer, settingErrors } from "./quota_refusals";
 import { inTree } from "./project_tree";
 import { type Kind, type Path, TABLES, type Value, isTable, keyOf, kindAt, pathOf, readValue, showUnset, showValue } from "./quota_schema";
 import { showDuration, showMomentAt } from "./words";
@@ -42,7 +42,7 @@ function QuotaFile() {
   return (
     <>
       {shown ? (
-        <Editor report={shown} latest={file.data ?? shown} onKeep={() => setSeen((old) => old ?? shown)} onMade={refresh} />
+        <Editor report={shown} latest={file.data ?? shown} onKeep={() => setSeen((old) => old ?? shown)} onStale={file.refresh} onMade={refresh} />
       ) : (
         !file.problem && <Waiting what="Reading the quota file …" />
       )}
@@ -51,7 +51,7 @@ function QuotaFile() {
   );
 }
 
-function Editor(props: { report: QuotaFileReport; latest: QuotaFileReport; onKeep: () => void; onMade: () => void }) {
+function Editor(props: { report: QuotaFileReport; latest: QuotaFileReport; onKeep: () => void; onStale: () => void; onMade: () => void }) {
   const { report } = props;
   const [drafts, setDrafts] = useState<Drafts>({});
   const [errors, setErrors] = useState<Record<string, string>>({});
@@ -91,7 +91,8 @@ function Editor(props: { report: QuotaFileReport; latest: QuotaFileReport; onKee
       setErrors(Object.fromEntries(wrong.map((one) => [keyOf(one.path), one.sentence])));
       setSaid(["Nothing was changed.", ...wrong.map((one) => one.sentence)]);
     } else if (newer) {
-      setSaid([`${newer.sentence} Your changes are still here; look at what is new, and save them again.`, ...newer.changes]);
+      setSaid(sayNewer(newer));
+      props.onStale();
     } else {
       setSaid([error instanceof Error ? error.message : String(error)]);
     }
@@ -176,6 +177,7 @@ function Things({ path, one, editing }: { path: Path; one: string; editing: Edit
     const inProject = parentOf(each);
     return inProject ? ` (in ${inProject})` : given.includes(each) && !inside.includes(each) ? " (as it comes with Bulletin)" : "";
   };
+  const isWrong = (at: Path) => Object.keys(editing.errors).some((key) => key === keyOf(at) || key.startsWith(`${keyOf(at)}\u0001`));
   const isSaved = (at: Path) => Object.keys(editing.saved).some((key) => key.startsWith(`${keyOf(at)}\u0001`));
   const isPlain = !isTable(kindAt(editing.schema, [...path, "x"]) ?? {});
   return (
@@ -184,7 +186,7 @@ function Things({ path, one, editing }: { path: Path; one: string; editing: Edit
         isPlain ? (
           <Field key={each} path={[...path, each]} editing={editing} />
         ) : (
-          <details key={each} style={{ marginLeft: `${indent * 1.25}rem` }} open={added.includes(each) || Object.keys(editing.errors).some((key) => pathOf(key)[depth] === each)}>
+          <details key={each} style={{ marginLeft: `${indent * 1.25}rem` }} open={added.includes(each) || isWrong([...path, each])}>
             <summary>{each}{about(each)}</summary>
             <Settings path={[...path, each]} editing={editing} />
             {inside.includes(each) && (!editing.isLeads || !isSaved([...path, each])) && (

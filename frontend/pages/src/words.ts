@@ -23,10 +23,10 @@ export function showAge(ms: number): string {
 export function showSize(bytes: number): string {
   let size = bytes;
   for (const unit of ["B", "KB", "MB", "GB"]) {
-    if (size < 1000) return `${unit === "B" || size >= 100 ? Math.round(size) : Number(size.toPrecision(3))} ${unit}`;
+    if (size < 1000) return `${unit === "B" || size >= 100 ? Math.round(size) : Number(size.toPrecision(3))}\u00a0${unit}`;
     size /= 1000;
   }
-  return `${Number(size.toPrecision(3))} TB`;
+  return `${Number(size.toPrecision(3))}\u00a0TB`;
 }
 
 /** Write slot time: "12.5 GPU-hours". */

@@ -31,5 +31,6 @@ test('quotes around a text go, and numbers are numbers', () => {
   assert.equal(readValue(text, '"4h"'), '4h');
   assert.equal(readValue(text, "'4h'"), '4h');
   assert.equal(readValue(text, ' 2.5 '), 2.5);
+  assert.equal(readValue(text, '20000000000000000000'), '20000000000000000000');
   assert.equal(readValue({ type: 'string' }, '"'), '"');
 });

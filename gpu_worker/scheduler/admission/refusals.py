@@ -161,7 +161,7 @@ def never_allowed(
             return OverLimit(at.project.id, cost, at.highest_limit, False, on_cpu)
         budget = at.budget
         if budget is not None and not budget.gpu_ms:
-            return OverLimit(at.project.id, cost, 0, False, on_cpu)
+            return OverBudget(at.project.id, cost, walltime_ms, 0, budget.period, on_cpu)
         if budget is not None and shape.charged * walltime_ms > budget.gpu_ms * GPU_MILLI:
             dearest = state.slot_catalog.dearest(shape)
             charged = shape.charged if dearest else None

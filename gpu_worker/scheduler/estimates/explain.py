@@ -236,7 +236,7 @@ def _budget(state: State, request: Request, at: Account) -> str | None:
     left_ms = max(0, spendable) // shape.charged
     if left_ms < MINUTE_MS:
         whose = f"the {whole} of this {budget.period} in project {at.project.id!r}"
-        return f"what runs may use all that is left of {whose}; {begins}"
+        return f"beside what runs less than a minute is left of {whose}; {begins}"
     left, asks = show_duration(left_ms), show_duration(request.walltime_ms)
     dearest = state.slot_catalog.dearest(shape)
     price = show_price(shape.charged, shape.cost, dearest) if dearest else ""

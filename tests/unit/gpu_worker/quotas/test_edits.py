@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from bulletin.errors import BadConfig
 from gpu_worker.quotas import parse_quotas
-from gpu_worker.quotas.edits import CannotEdit, QuotaEdit, edit_text, parse_path, parse_value
+from gpu_worker.quotas.edits import CannotEdit, QuotaEdit, edit_text, parse_path, parse_value, settings_in
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 TOML = """\
@@ -162,6 +162,24 @@ def test_what_is_not_there_cannot_be_taken_out_and_no_table_is_written_over() ->
     ):
         with pytest.raises(CannotEdit, match=said):
             edited(TOML, words, value)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text"),
+    [
+        (".toml", "[prices]\n\n[projects.lab]\n\n[projects.ml]\nlimit = 2\n\n[projects.ml.node_pools]\n"),
+        (".yaml", "prices:\nprojects:\n  lab:\n  ml:\n    limit: 2\n    node_pools: {}\n"),
+    ],
+)
+def test_a_project_that_is_only_named_is_listed_and_can_be_taken_out(suffix: str, text: str) -> None:
+    listed = settings_in(text.encode(), suffix)
+    assert [(one.path, one.value) for one in listed] == [
+        (("projects", "lab"), None),
+        (("projects", "ml", "limit"), 2),
+        (("projects", "ml", "node_pools"), None),
+    ]
+    after = edit_text(text.encode(), suffix, [QuotaEdit(("projects", "lab"), None)])
+    assert [one.path[1] for one in settings_in(after, suffix)] == ["ml", "ml"]
 
 
 def test_an_alias_is_not_changed_behind_the_back_of_who_else_uses_it() -> None:

@@ -195,7 +195,7 @@ def test_no_rule_gives_a_guarantee_or_keeps_anything_from_others(setting: str) -
         ('properties = ["=b"]', "Write a list of properties of hub groups with their values"),
         ('properties = ["b"]', "Write a list of properties of hub groups with their values"),
         ('groups = ["a*"]\nqos = ["nightly"]', "'nightly', which is no class of service here"),
-        ('groups = ["a*"]\nleads = []', "group_rules.x.leads is a list."),
+        ('groups = ["a*"]\nleads = []', "group_rules.x.leads is an empty list."),
         ('groups = ["a*"]\nlimits = 1', "Did you mean limit?"),
     ],
 )

@@ -124,7 +124,7 @@ BAD_TOML = [
     ("[projects.a]\nclass_hours = 8", 2, "projects.a.class_hours is 8. Write its settings below it"),
     ("[[projects.a.class_hours]]\ndays = ['Mon']", 1, "projects.a.class_hours is a list"),
     ("[projects.a.class_hours.x]\ndays = ['Mon']", 1, "does not say from, until, guaranteed, time_zone. Write it."),
-    (LECTURE.replace('"Wed", "Mon"', '"Wednesday"'), 3, "is a list. Write a list of days, each once"),
+    (LECTURE.replace('"Wed", "Mon"', '"Wednesday"'), 3, "is the list ['Wednesday']. Write a list of days, each once"),
     (LECTURE.replace('"Wed", "Mon"', '"Mon", "Mon"'), 3, "Write a list of days, each once"),
     (LECTURE.replace('["Wed", "Mon"]', "[]"), 3, "days are Mon, Tue, Wed"),
     (LECTURE.replace('["Wed", "Mon"]', "[1]"), 3, "is a list. Write a list of days"),
@@ -162,7 +162,7 @@ BAD_YAML = [
     ("projects:\n  a: !!set {limit}", 2, "a value with the tag '!!set'"),
     ("projects:\n  a: &a\n    limit: *a", 3, "is a table"),
     ("projects:\n  a: 4", 2, "projects.a is 4"),
-    ("projects:\n  - a\n  - b", 1, "projects is a list"),
+    ("projects:\n  - a\n  - b", 1, "projects is the list ['a', 'b']"),
     ("- projects", 1, "This is not a mapping"),
     ("hello", 1, "This is not a mapping"),
     ("projects:\n  a: {limit: 4}\n  b: {limit: 4}\n  a: {limit: 5}", 4, "projects.a is there twice, first in line 2"),
@@ -184,7 +184,7 @@ BAD_YAML = [
     ('projects:\n  a:\n    budget: "\\ud800"', 3, "GPU-hours per week"),
     ("projects:\n  a:\n    class_hours:\n      x:\n        from: 10:00", 5, "Write a time of day in quotes"),
     ("projects:\n  a:\n    class_hours:\n      x:\n        days: [1, 2]", 5, "is a list. Write a list of days"),
-    ("projects:\n  a:\n    class_hours:\n      - x", 3, "is a list. Write its settings below it"),
+    ("projects:\n  a:\n    class_hours:\n      - x", 3, "is the list ['x']. Write its settings below it"),
     ("projects:\n  a:\n    class_hours:\n      x:", 4, "does not say days, from, until, guaranteed, time_zone"),
 ]  # fmt: skip
 

@@ -82,7 +82,10 @@ def test_a_reservation_that_cannot_be_is_an_error_with_its_line() -> None:
         "q.toml:7: reservations.exam reserves nothing. Write how many GPUs, or leave it out."
     ]
     assert wrong(('users = ["ann", "bob"]', "users = []")) == [
-        'q.toml:6: reservations.exam.users is a list. Write a list of 1 to 100 names, each once, as in ["ann", "bob"].'
+        (
+            "q.toml:6: reservations.exam.users is an empty list. "
+            'Write a list of 1 to 100 names, each once, as in ["ann", "bob"].'
+        )
     ]
     assert wrong(("gpus = 4\n", "")) == ["q.toml:4: reservations.exam does not say gpus. Write it."]
     assert wrong(("[projects.cs101]", "[projects.'exam in cs101']\n[projects.cs101]")) == [
