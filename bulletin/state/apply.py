@@ -98,7 +98,7 @@ def _land(
         table.clear()
     finally:
         interrupts.hold()
-    stayed = [*exchange.tail["stayed"], *registrations.told(reader.left), *unsettled]
+    stayed = [*exchange.tail["stayed"], *unsettled]
     return Applied(tuple(reader.bound), tuple(reader.gone), reader.extra, stayed, reader.laid_aside, reader.changed)
 
 
@@ -125,6 +125,7 @@ def _take_in(
             _prepare(exchange.tail["ambient"], reader)
         reader.read(exchange)
         reader.commit()
+        exchange.tail["stayed"] = [*exchange.tail["stayed"], *registrations.told(reader.left)]
         interrupts.hold()
     except BaseException:
         interrupts.hold()

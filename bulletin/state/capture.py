@@ -52,6 +52,8 @@ class Captured:
             self._is_committed = True
             self.writer.commit(self.exchange)
             self.table.modules, self.table.ambient = self.known, self.around
+            if self.exchange.tail["reached"] is not None:
+                self.table.reached = self.exchange.tail["reached"]
 
 
 def capture(
@@ -110,11 +112,11 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
     exchange.dropped = _dropped([*namespace.values(), *registered.values()], diff)
     exchange.dropped_regions = diff.unused_regions(exchange.dropped)
     exchange.dropped_leaves = diff.unused_leaves(exchange.dropped)
-    around = ambient.out()
+    around, reaches = ambient.out(), list(diff.definitions)
     exchange.tail = {
         **ambient.news(around, table.ambient),
         "sources": ambient.sources(diff.files),
-        "reached": list(diff.definitions),
+        "reached": None if reaches == table.reached else reaches,
         "underscores": _underscores(namespace, needs),
         "unsent": [name for name in needs.deletes if name in namespace and name not in diff.names],
     }

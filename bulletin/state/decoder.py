@@ -149,7 +149,10 @@ class Decoder:
                 if old is None:
                     push(kind())
                 elif type(old) is kind:
-                    undoable(_FILL[kind], old, old.copy())
+                    before = old.copy()
+                    undoable(_FILL[kind], old, before)
+                    if op == EMPTY_SET:
+                        filling.note_set(old, before)
                     old.clear()
                     push(old)
                 else:

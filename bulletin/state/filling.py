@@ -6,10 +6,11 @@ class as it gets its state, or as it is put into a set, would meet one that has 
 
 import sys
 from collections.abc import Callable
+from types import NoneType
 from typing import Any, NamedTuple
 
 from .calling_frame import call_from
-from .inplace import fill_dict
+from .inplace import fill_dict, fill_set
 from .load_transaction import Namespace
 
 
@@ -26,6 +27,7 @@ class Filling:
     def __init__(self) -> None:
         self._late: list[_Step] = []
         self._targets: dict[int, Exception] = {}  # by id, with what its first step has failed with
+        self._sets: list[tuple[set[Any], set[Any]]] = []  # those that get their items anew, and what was in each
 
     def do(self, act: Callable[..., object], target: Any, *args: Any) -> None:
         """Do a step, or note it for `finish` if it fails, or if one of the same target waits: items keep their order.
@@ -42,6 +44,10 @@ class Filling:
         except Exception as problem:  # noqa: BLE001  of a class's own code; what fails again is raised in the end
             self._late.append(_Step(problem, act, target, args))
             self._targets[id(target)] = problem
+
+    def note_set(self, held: set[Any], before: set[Any]) -> None:
+        """Note what was in a set that gets its items anew: the very same ones are to keep their order."""
+        self._sets.append((held, before))
 
     def is_late(self, value: object) -> bool:
         """Tell whether a step of this object waits, so that a copy would miss something. Nobody copies classes."""
@@ -61,7 +67,11 @@ class Filling:
                 raise self._targets[id(late)]
 
     def finish(self) -> None:
-        """Do what is left, as often as some of it succeeds. Raises what the first step fails with that never does."""
+        """Do what is left, as often as some of it succeeds. Raises what the first step fails with that never does.
+
+        Sets with the items that they had then get back their order, which is this side's own (at first, a copy's): it
+        tells what came first where addresses collide, and all else that holds such a set would look changed.
+        """
         while self._late:
             late, self._late = self._late, []
             self._targets.clear()
@@ -69,6 +79,26 @@ class Filling:
                 self.do(step.act, step.target, *step.args)
             if len(self._late) == len(late):
                 raise self._late[0].problem
+        for held, before in self._sets:
+            if len(held) == len(before) and _has_the_same(held, before):
+                fill_set(held, before)
+
+
+#: Atoms whose hash is the same as long as the process lives, and which are equal to no other that is to be told apart.
+_STEADY = frozenset({str, bytes, int, bool, NoneType})
+
+
+def _has_the_same(held: set[Any], before: set[Any]) -> bool:
+    """Tell whether two sets have the very same items, with hashes that nothing changes."""
+    keys = set(map(_key, held))
+    return None not in keys and keys == set(map(_key, before)) and held <= before
+
+
+def _key(value: Any) -> object:
+    kind: Any = type(value)
+    if kind in _STEADY:
+        return kind, value
+    return id(value) if kind.__hash__ is object.__hash__ else None
 
 
 def set_items(target: Any, items: list[Any]) -> None:

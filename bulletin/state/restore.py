@@ -69,6 +69,8 @@ def restore(
     came = {name: namespace[name] for name in reader.bound if names.is_users(name)}
     reader.update_table()
     table.ambient = around
+    if exchange.tail["reached"] is not None:
+        table.reached = exchange.tail["reached"]
     if exchange.base == 0 or exchange.streams or not exchange.tail["ambient"].keys() <= _OF_NO_LIBRARY:
         registrations.observe(namespace)  # what it finds after the cell is what the cell has put there
     baseline = Baseline(table, came, kept, reader.transaction.alive, ambient.snapshot(around), modules.snapshot())
@@ -77,5 +79,5 @@ def restore(
     namespace.update(dict.fromkeys(baseline.unsent, UNSENT))
     roots = {oid: table.units[oid] for oid in exchange.bound.values() if oid in table.units}
     baseline.units = list(roots.values())
-    baseline.definitions = [table.definitions[uid] for uid in exchange.tail["reached"] if uid in table.definitions]
+    baseline.definitions = [table.definitions[uid] for uid in table.reached if uid in table.definitions]
     return baseline

@@ -10,6 +10,7 @@ from .atoms import ATOMS
 from .encoding import Encoding
 from .leaves import MIN_LEAVES
 from .reducers import pandas_frames
+from .reducers.functions import is_importable
 from .table import Unit
 from .witness import Notes, Witness, WitnessedParts
 from .witnessed_memory import MemoryFound, all_claimed, is_plain_array, witnessed
@@ -53,6 +54,7 @@ class Walk:
         self._kinds: set[type] = set()
         self._memory = MemoryFound([], [], {}, set(), [])
         self._function = root if type(root) is FunctionType else None
+        self._referred: set[int] = set()  # ids of other functions, whose content is no part of the value
         self._parts: WitnessedParts | None = None
         self._content: tuple[list[int], list[object]] | None = None
         try:
@@ -76,13 +78,16 @@ class Walk:
         return made if made.is_still_so() else None  # or it has changed while it was encoded
 
     def _is_noted(self, notes: Notes) -> bool:
-        """Tell whether what was noted depends on nothing but the value: definitions are the classes of its instances.
+        """Tell whether what was noted depends on nothing but the value: definitions are what was met in it.
 
         A function is its own, and what names it looks up is in its code, which does not change.
         """
-        if self._function is not None:
-            return list(notes.definitions.values()) == [self._function]
-        return self._kinds.issuperset(notes.definitions.values()) and not notes.names and not notes.is_dynamic
+        if self._function is None and (notes.names or notes.is_dynamic):
+            return False
+        return all(
+            id(definition) in self._referred if type(definition) is FunctionType else definition in self._kinds
+            for definition in notes.definitions.values()
+        )
 
     def _go_through(self) -> bool:
         """Take in all that the value is made of; return False where a part is of no kind that is known here."""
@@ -129,7 +134,10 @@ class Walk:
         self._waiting += ask(value)
 
     def _add_function(self, function: FunctionType) -> bool:
-        if function is not self._function or function.__globals__ is not self._encoder.namespace:
+        self._referred.add(id(function))
+        if function is not self._function:
+            return not is_importable(function)  # then its id is in the stream, and nothing else of it
+        if function.__globals__ is not self._encoder.namespace:
             return False
         _, *slots, cells = _FUNCTION(function)
         self._others.append((_FUNCTION, function))

@@ -117,6 +117,13 @@ CHANGES = [
     ("make(1)", "x(1)", "x.__closure__[1].cell_contents = 40"),
     ("make(1)", "x(1)", "x.__closure__[0].cell_contents.append(41)"),
     ("make(1)", "repr(vars(x))", "x.note = [1]"),
+    ("Point(1, make(2))", "x.y(1)", "x.y = make(3)"),
+    ("Point(1, make(2))", "x.y(1)", "x.y.__defaults__[0].append(5)"),
+    ("Point(1, make(2))", "x.y(1)", "x.y.__closure__[0].cell_contents.append(41)"),
+    ("Point(1, make(2))", "x.y(1)", "x.y.__code__ = (lambda k, extra: lambda value, by=[2]: (k, extra, by))(1, 2).__code__"),
+    ("Point(1, looks)", "x.y.__name__", "x.y = __import__('textwrap').dedent"),
+    ("make(Point(1, [2]))", "vars(x.__closure__[1].cell_contents)", "x.__closure__[1].cell_contents.y.append(3)"),
+    ("make(Point(1, looks))", "x.__closure__[1].cell_contents.y.__name__", "x.__closure__[1].cell_contents.y = make"),
     ("make(1)", "repr(vars(x))", "x.__dict__ = {'note': [2]}"),
     (f"{{'in': {FRAME}}}", "type(x['in']).__name__", "x['in'].__class__ = Frame"),
     ("make(1)", "x.__name__, x.__doc__, x.__annotations__", "x.__name__ = 'n'; x.__doc__ = 'd'; x.__annotations__['v'] = 'int'"),
@@ -222,6 +229,26 @@ def test_frames_that_copy_on_write_lets_share_stay_apart(notebook: Notebook) -> 
     assert notebook.gpu("x['a'].tolist(), y['a'].tolist(), z['a'].tolist(), column.tolist()").extra["result"] == (
         [0, 1, 70, 3], [50, 1, 2, 3], [0, 60, 2, 3], [0, 1, 2, 3]
     )  # fmt: skip
+
+
+def test_a_function_inside_a_value_brings_what_it_looks_up_under_any_name(notebook: Notebook) -> None:
+    notebook.local(f"{SETUP}x = Point(1, looks)")
+    for _ in range(3):
+        notebook.gpu("x; None")
+    assert known(notebook, "x")
+    notebook.local("late = [1]; inner, Point.call = looks, lambda self: eval('inner')()")
+    assert notebook.gpu("x.y(), x.call()").extra["result"] == ([1], [1])
+    notebook.local("looks.__code__ = (lambda: late + more).__code__; more = [2]")
+    assert notebook.gpu("x.y()").extra["result"] == [1, 2]
+
+
+def test_a_function_inside_a_value_that_a_module_has_from_now_on_goes_by_its_name(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warm_up(notebook, "Point(1, looks)")
+    monkeypatch.setattr(argparse, "looks", notebook["looks"], raising=False)
+    notebook.local("looks.__module__ = 'argparse'")
+    assert not known(notebook, "x")
 
 
 def test_a_value_that_grows_is_pickled_again(notebook: Notebook) -> None:

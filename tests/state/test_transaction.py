@@ -1,5 +1,6 @@
 """What a cell has changed lands as a whole or not at all, wherever that fails and whenever it is stopped."""
 
+import inspect
 import os
 import signal
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from bulletin import state
 from bulletin.errors import CannotReturn
+from bulletin.state.registrations import told
 
 from .graphs import as_main
 from .landing_faults import EVERY, Point, Steps, fail, is_handler, press_stop, some_of
@@ -108,6 +110,24 @@ def test_what_both_sides_know_is_forgotten_where_noting_it_fails_and_the_values_
         trial.book.gpu("kept.append(3)")
         assert trial.book["kept"] == [1, 2, 3]
         assert trial.book["fresh"] is trial.book["kept"]
+
+
+def test_who_cannot_be_told_what_is_left_out_has_the_values_as_they_were(executor: Executor) -> None:
+    scenario = Scenario("kept = [1]", "kept.append(2)\nfresh = kept")
+    with as_main(ModuleType("__main__")):
+        _, after = plain_run(scenario, executor)
+        trial = Trial(scenario, executor)
+        trial.send()
+        last = Steps()
+        assert isinstance(trial.land(last), state.Applied)
+        start = told.__code__.co_firstlineno
+        lines = range(start, start + len(inspect.getsource(told).splitlines()))
+        telling = [point for point in last.points if point[0] == told.__code__.co_filename and point[1] in lines]
+        assert telling
+        for point in telling:
+            trial = Trial(scenario, executor)
+            trial.send()
+            assert judge(trial, after, trial.land(Steps(point, fail))) == (False, None)
 
 
 REFUSES = """

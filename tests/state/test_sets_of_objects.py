@@ -1,0 +1,85 @@
+"""Sets of objects, whose order is by address and so another on each side: what nobody changes is not sent again."""
+
+from operator import is_
+
+import pytest
+
+from bulletin.state.exchange import Exchange
+
+from .notebook import Notebook
+
+GRAPH = """
+class Node:
+    def __init__(self, *before):
+        self.before, self.grad = set(before), 0
+        def back():
+            self.grad += 1
+            for node in before:
+                node.grad += 1
+        self.back = back
+nodes = [Node() for _ in range(40)]
+nodes += [Node(*nodes[start::7]) for start in range(30)]
+nodes += [Node(*nodes[start::5]) for start in range(30)]
+top = Node(*nodes)
+"""
+
+
+def sent(notebook: Notebook) -> list[str]:
+    """What values and definitions the last cell took along, and brought back."""
+    assert notebook.captured is not None
+    back = Exchange.unpack(notebook.answer["parts"])
+    kinds = [stream.kind for stream in (*notebook.captured.exchange.streams, *back.streams)]
+    return [kind for kind in kinds if kind in ("unit", "definitions")]
+
+
+@pytest.mark.parametrize("change", ["[node.back() for node in nodes]", "top.back()", "nodes[50].before.add(top)"])
+def test_a_graph_with_sets_is_sent_once_for_each_change(change: str, notebook: Notebook) -> None:
+    notebook.local(GRAPH)
+    notebook.gpu("top; nodes; None")
+    for run in (notebook.gpu, notebook.local):
+        run(f"{change}; None")
+        notebook.gpu("top; nodes; None")
+        for _ in range(2):
+            notebook.gpu("top; nodes; None")
+            assert sent(notebook) == []
+
+
+def test_a_set_that_gets_its_items_anew_keeps_its_order(notebook: Notebook) -> None:
+    notebook.local(GRAPH)
+    orders = []
+    for grad in (1, 2, 3):
+        notebook.gpu(f"for node in nodes: node.grad = {grad}")
+        assert notebook["nodes"][0].grad == grad
+        orders.append([node for parent in notebook["nodes"] for node in parent.before])
+    for order in orders[1:]:
+        assert all(map(is_, order, orders[0]))
+
+
+@pytest.mark.parametrize(
+    ("items", "change", "shown"),
+    [
+        ("1, 'a'", "x[0].discard(1); x[0].add(True)", "[repr(item) for item in sorted(x[0], key=str)]"),
+        ("0.0", "x[0].clear(); x[0].add(-0.0)", "repr(x[0])"),
+        ("one, 2", "x[0].discard(one); x[0].add(other)", "[part is other for part in x[0] if part != 2]"),
+        ("keyed,", "keyed.key = 7; x[0].clear(); x[0].add(keyed)", "keyed in x[0]"),
+        ("one, 3", "x[0].clear()", "x[0]"),
+    ],
+)
+def test_what_changes_in_a_set_is_seen_there(items: str, change: str, shown: str, notebook: Notebook) -> None:
+    setup = """
+class One:
+    pass
+class Keyed:
+    def __init__(self): self.key = 1
+    def __hash__(self): return self.key
+    def __eq__(self, other): return type(other) is Keyed and self.key == other.key
+one, other, keyed = One(), One(), Keyed()
+"""
+    notebook.local(f"{setup}x = [{{{items}}}, 0]")
+    for side, read in ((notebook.gpu, notebook.local), (notebook.local, notebook.gpu)):
+        notebook.gpu("x; one; other; keyed; None")
+        side(f"{change}; x[1] += 1; None")
+        there = read(shown)
+        here = notebook.local(shown)
+        assert repr(getattr(there, "extra", {"result": there})["result"]) == repr(here)
+        assert len(notebook.local("x[0]")) == len(notebook.gpu("len(x[0]) * 'x'").extra["result"])
