@@ -99,27 +99,33 @@ class AgentCommand(Command):
     def start(self) -> None:
         """Run the agent."""
         from gpu_worker.agent.folder_lock import alone_in
-        from gpu_worker.agent.membership import read_membership
         from gpu_worker.agent.node_agent import make_process_mark
         from gpu_worker.agent.root_helper import RootHelper
         from gpu_worker.executor.environment import die_with_parent
 
         settings = self.settings()
-        has_root_helper = self.root_helper is not None
         if settings.agent_user and os.getuid() == 0:
             self.status = RootHelper(settings, make_process_mark(settings), self.given).run()
             return
-        if has_root_helper:
+        if self.root_helper is not None:
             die_with_parent(os.getppid())
+        self._find_membership(settings)
+        with alone_in(settings.folder):
+            # That may have taken hours: its file may be another one by now.
+            self._run(settings, self._find_membership(settings))
+
+    def _find_membership(self, settings: PoolSettings) -> "Membership":
+        """Return by what this agent belongs to a pool. Raises BadConfig where its settings are not for that."""
+        from gpu_worker.agent.membership import read_membership
+
         membership = read_membership(settings)
         self.require_obeyed("agent", is_alone=bool(membership.node))
         settings.require_isolation(
             serves_hub=membership.serves_hub,
-            has_root_helper=has_root_helper,
+            has_root_helper=self.root_helper is not None,
             what="this node runs cells for others" if membership.node else "this pool serves a hub",
         )
-        with alone_in(settings.folder):
-            self._run(settings, membership)
+        return membership
 
     def _run(self, settings: PoolSettings, membership: "Membership") -> None:
         """Run it as the only agent of this host in its folder."""

@@ -47,10 +47,11 @@ def is_unspecified(host: str) -> bool:
 
 
 def find_lasting_address(host: str, bound: str) -> str:
-    """Return the address to tell others of what is bound: by the host's name, where `host` is one that leads there.
+    """Return the address to tell others of what is bound: by the host's name, where `host` leads there alone.
 
     Who is told a name finds the host again when it gets another address. A name that means this host alone, or one
-    of its network devices, is of no use to others: they are told what is bound.
+    of its network devices, is of no use to others, and one of several addresses leads some of them to another one, at
+    which nothing listens: they are told what is bound.
     """
     found = parse(bound)
     with contextlib.suppress(ValueError):
@@ -59,10 +60,15 @@ def find_lasting_address(host: str, bound: str) -> str:
     if found is None or is_loopback(found[0]):
         return bound
     try:
-        known = {where[0] for *_, where in socket.getaddrinfo(host, found[1], type=socket.SOCK_STREAM)}
+        known = {where[0] for *_, where in socket.getaddrinfo(host, found[1], _family(host), socket.SOCK_STREAM)}
     except (OSError, UnicodeError):
         return bound
-    return write_address(host, found[1]) if found[0] in known else bound
+    return write_address(host, found[1]) if known == {found[0]} else bound
+
+
+def _family(host: str) -> socket.AddressFamily:
+    """Return by which family of addresses ZeroMQ goes to a host: to a name by IPv4 alone, see `channel`."""
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
 def own_host_towards(address: str) -> str:
@@ -71,7 +77,7 @@ def own_host_towards(address: str) -> str:
     if found is None:
         raise OSError(errno.EINVAL, f"{address} is no address")
     try:
-        family, _, _, _, where = socket.getaddrinfo(*found, type=socket.SOCK_DGRAM)[0]
+        family, _, _, _, where = socket.getaddrinfo(*found, _family(found[0]), socket.SOCK_DGRAM)[0]
     except socket.gaierror as error:
         raise OSError(error.errno, _say_unresolved(found[0], error)) from None
     with socket.socket(family, socket.SOCK_DGRAM) as plug:  # nothing is sent
@@ -90,7 +96,7 @@ async def is_refused(address: str) -> bool:
         return False
     try:
         async with asyncio.timeout(_PATIENCE_S):
-            _, writer = await asyncio.open_connection(*found)
+            _, writer = await asyncio.open_connection(*found, family=_family(found[0]))
     except ConnectionRefusedError:
         return True
     except (TimeoutError, OSError):
@@ -107,7 +113,7 @@ async def find_obstacle(address: str) -> str:
     host, port = found
     try:
         async with asyncio.timeout(_PATIENCE_S):
-            _, writer = await asyncio.open_connection(host, port)
+            _, writer = await asyncio.open_connection(host, port, family=_family(host))
     except TimeoutError:
         return (
             f"Nothing answers at {address}: its host is away, or a firewall on the way drops what comes. See that port "

@@ -44,10 +44,14 @@ class ArrivalListener:
         """Return the page whose first request this is; empty where it is none, or is not signed by who may ask."""
         session = self._kernel.session
         try:
-            signature, *signed = [bytes(part) for part in session.feed_identities(parts, copy=False)[1][:5]]
+            signature, header_part, *others = [
+                bytes(part) for part in session.feed_identities(parts, copy=False)[1][:5]
+            ]
         except ValueError:  # no message; whoever gets it says so
             return ""
-        if FIRST_REQUEST.encode() not in signed[0] or not hmac.compare_digest(session.sign(signed), signature):
+        if FIRST_REQUEST.encode() not in header_part:
             return ""
-        header = session.unpack(signed[0])
+        if not hmac.compare_digest(session.sign([header_part, *others]), signature):
+            return ""
+        header = session.unpack(header_part)
         return str(header.get("session", "")) if header.get("msg_type") == FIRST_REQUEST else ""

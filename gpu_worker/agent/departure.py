@@ -42,23 +42,34 @@ class Departure:
 
     @property
     def moved_to_ms(self) -> int | None:
-        """How long until the agent leaves, where it has found out itself that this is another time; else None."""
-        return self.leaves_in_ms if self._has_moved else None
+        """How long until the agent leaves, where it has found out itself that this is another time; else None.
+
+        NEVER_MS is never.
+        """
+        if not self._has_moved:
+            return None
+        leaves_in_ms = self.leaves_in_ms
+        return wire.NEVER_MS if leaves_in_ms is None else leaves_in_ms
 
     def follow_host_end(self, ends_in_ms: int, about_ms: int) -> bool:
         """Leave in time before the host's time ends, so long from now; return whether that is another time.
 
-        Times that are no more than `about_ms` apart are the same.
+        Times that are no more than `about_ms` apart are the same. NEVER_MS is never.
         """
-        leaves_in_ms, known_ms = max(0, ends_in_ms - self._settings.leaving_takes_ms), self.leaves_in_ms
-        if known_ms is not None and abs(leaves_in_ms - known_ms) <= about_ms:
+        leaves_in_ms, known_ms = wire.NEVER_MS, self.leaves_in_ms
+        if ends_in_ms < wire.NEVER_MS:
+            leaves_in_ms = max(0, ends_in_ms - self._settings.leaving_takes_ms)
+        if abs(leaves_in_ms - (wire.NEVER_MS if known_ms is None else known_ms)) <= about_ms:
             return False
         self.move(leaves_in_ms)
         self._has_moved = True
         return True
 
     def move(self, leaves_in_ms: int) -> None:
-        """Leave after so long instead, unless that has begun."""
+        """Leave after so long instead (NEVER_MS: never), unless that has begun."""
+        if leaves_in_ms >= wire.NEVER_MS:
+            self._ends_at_ms = 0
+            return
         self._ends_at_ms = time.time_ns() // 1_000_000 + leaves_in_ms + self._settings.leaving_takes_ms
 
     def begin(self) -> None:

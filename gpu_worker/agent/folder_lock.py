@@ -9,6 +9,8 @@ from pathlib import Path
 
 import structlog
 
+from bulletin.errors import BadConfig
+from gpu_worker.config import account_name
 from gpu_worker.file_locks import lock
 
 
@@ -18,8 +20,13 @@ def alone_in(folder: Path) -> Iterator[None]:
 
     Those of other hosts that see the folder too have their own locks: the broker lets in one of them. Where the file
     system has no locks, nobody is kept out.
+
+    Raises
+    ------
+    BadConfig
+        If the lock is another user's, or cannot be made.
     """
-    handle = os.open(folder / f"agent.{socket.gethostname()}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    handle = _open(folder / f"agent.{socket.gethostname()}.lock")
     try:
         try:
             lock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -36,3 +43,27 @@ def alone_in(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def _open(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except PermissionError:
+        owner = _find_owner(path)
+        if owner:
+            raise BadConfig(
+                f"{path} belongs to {owner!r}, and this agent runs as {account_name()!r}: an "
+                "agent of this folder ran as the other user. Run this one as that user, too; or see that the other "
+                f"has ended, and remove the file: rm {path}"
+            ) from None
+        raise BadConfig(
+            f"{account_name()!r}, as which this agent runs, cannot make a file in {path.parent}. Give that folder to "
+            "this user, or name another --folder."
+        ) from None
+
+
+def _find_owner(path: Path) -> str:
+    try:
+        return account_name(path.stat().st_uid)
+    except OSError:  # it is not there, or not to be seen
+        return ""

@@ -189,7 +189,7 @@ class Agent:
                 tasks.create_task(self._meter.run())
                 tasks.create_task(self._departure.run())
                 if self._job:
-                    tasks.create_task(follow_job_end(self._job, self._departure))
+                    tasks.create_task(follow_job_end(self._job, self._departure, self._faults))
                 tasks.create_task(self._tick())
                 tasks.create_task(self._tidy(left))
         finally:

@@ -1,6 +1,9 @@
 """When the job of Slurm ends that an agent runs in, however it came to be there: an engine's job, or a user's own."""
 
 import asyncio
+import contextlib
+import os
+import signal
 import subprocess
 import time
 from collections.abc import Mapping
@@ -8,11 +11,15 @@ from collections.abc import Mapping
 import msgspec
 import structlog
 
+from bulletin.wire.messages import NEVER_MS
 from gpu_worker.agent.departure import Departure
 from gpu_worker.config import PoolSettings
-from gpu_worker.slurm_durations import read_left_ms
+from gpu_worker.faults import Faults
+from gpu_worker.slurm_durations import read_first_end_ms
 
 _PATIENCE_S = 20.0
+#: So long one that is ended may take to be gone.
+_END_S = 1.0
 #: So often Slurm is asked again: its owner, or an admin of the cluster, may give a job more time, or less.
 _LOOK_S = 30.0
 #: Times that are no further apart are the same: Slurm counts whole seconds, and takes some to answer.
@@ -33,7 +40,7 @@ def with_job_end(settings: PoolSettings, environ: Mapping[str, str]) -> PoolSett
     return msgspec.structs.replace(settings, ends_at_ms=_find_end_ms(job, environ))
 
 
-async def follow_job_end(job: str, departure: Departure) -> None:
+async def follow_job_end(job: str, departure: Departure, faults: Faults) -> None:
     """Let the agent leave in time before its job's end, wherever that is moved; where Slurm is silent, it stays.
 
     That also sets right what a clock that is set anew has made of it.
@@ -41,32 +48,53 @@ async def follow_job_end(job: str, departure: Departure) -> None:
     log = structlog.get_logger("agent")
     while True:
         await asyncio.sleep(_LOOK_S)
-        lines, _ = await asyncio.to_thread(_ask, job)
-        left_ms = [left for left in map(read_left_ms, lines) if left is not None]
-        if left_ms and departure.follow_host_end(min(left_ms), _ABOUT_MS):
-            log.info("the job's end has moved", job=job, leaves_in_ms=departure.leaves_in_ms)
+        with faults.contain(lambda: None, during="asking Slurm when the job ends", job=job):
+            parts, _ = await _ask(job)
+            left_ms = read_first_end_ms(parts)
+            if left_ms is not None and departure.follow_host_end(left_ms, _ABOUT_MS):
+                log.info("the job's end has moved", job=job, leaves_in_ms=departure.leaves_in_ms)
 
 
-def _ask(job: str) -> tuple[list[str], str]:
+async def _ask(job: str) -> tuple[list[str], str]:
     """Ask how much time the parts of a job have left; return Slurm's words for each, and what it complains of."""
     # What is left, and not when it ends: that is printed in a form that users choose (SLURM_TIME_FORMAT), and without
     # a zone, so that the hour in which clocks are put back is there twice.
     asked = ["squeue", "--noheader", f"--jobs={job}", "--states=RUNNING", "--format=%L"]
     try:
-        said = subprocess.run(asked, capture_output=True, text=True, timeout=_PATIENCE_S, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
+        # As a session of its own: some sites have a script there, which is ended with what it has started.
+        squeue = await asyncio.create_subprocess_exec(
+            *asked, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        )
+    except OSError as error:
         return [], str(error)
-    return said.stdout.split() if said.returncode == 0 else [], said.stderr.strip()
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            said, complaint = (words.decode(errors="replace") for words in await squeue.communicate())
+    except TimeoutError:
+        return [], f"squeue does not answer within {_PATIENCE_S:.0f} s"
+    finally:
+        await _end(squeue)
+    return said.split() if squeue.returncode == 0 else [], complaint.strip()
+
+
+async def _end(program: asyncio.subprocess.Process) -> None:
+    """End a program that still runs; who ends does not wait for one that the system does not let go."""
+    if program.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(program.pid, signal.SIGKILL)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_END_S):
+                await program.wait()
 
 
 def _find_end_ms(job: str, environ: Mapping[str, str]) -> int:
     """Return when it ends, in milliseconds since 1970; 0 is never, or nobody knows."""
-    lines, problem = _ask(job)
+    parts, problem = asyncio.run(_ask(job))
     now_ms = time.time_ns() // 1_000_000
     told = environ.get("SLURM_JOB_END_TIME", "")  # as of the job's start, from Slurm 23 on: its limit may have changed
-    if not lines and told.isdecimal():
+    if not parts and told.isdecimal():
         return int(told) * 1000
-    if not lines:
+    if not parts:
         structlog.get_logger("agent").warning(
             "nobody knows when this job of Slurm ends: cells may start here that cannot end before it does",
             job=job,
@@ -74,5 +102,5 @@ def _find_end_ms(job: str, environ: Mapping[str, str]) -> int:
             remedy="let squeue work on this host, or set Pool.ends_at",
         )
     # Several are the parts of one job: the first that ends takes the agent's cells along, as far as it knows.
-    left_ms = [left for left in map(read_left_ms, lines) if left is not None]
-    return now_ms + min(left_ms) if left_ms else 0
+    left_ms = read_first_end_ms(parts)
+    return 0 if left_ms is None or left_ms >= NEVER_MS else now_ms + left_ms

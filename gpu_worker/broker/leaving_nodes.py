@@ -45,22 +45,31 @@ class LeavingNodes:
         It is said again and again, each time a little off: by the way of the message, and others count whole seconds.
         An agent that cannot be told leaves when it was to, at the latest: nothing is planned for after that.
         """
-        at_ms = self._now_ms() + leaves_in_ms
+        at_ms = self._find_time(leaves_in_ms)
         fixed_ms = self._fixed_ms.get(agent)
         if fixed_ms is not None:
-            at_ms = min(at_ms, fixed_ms)
-        known_ms = self._times.said_ms(agent, DrainWord.HOST)
-        if known_ms is None or abs(at_ms - known_ms) > _ABOUT_MS:
+            at_ms = fixed_ms if at_ms is None else min(at_ms, fixed_ms)
+        if self._is_other(agent, at_ms):
             if agent not in self._fixed_ms:
                 await self._tell_agent(agent, wire.HostEnds(leaves_in_ms=leaves_in_ms))
             await self._times.note(agent, DrainWord.HOST, at_ms)
 
     async def follow(self, agent: AgentId, leaves_in_ms: int) -> None:
         """Plan for the time at which an agent says that it leaves now, which it says again with each sign of life."""
-        at_ms = self._now_ms() + leaves_in_ms
-        known_ms = self._times.said_ms(agent, DrainWord.HOST)
-        if known_ms is None or abs(at_ms - known_ms) > _ABOUT_MS:
+        at_ms = self._find_time(leaves_in_ms)
+        if self._is_other(agent, at_ms):
             await self._times.note(agent, DrainWord.HOST, at_ms)
+
+    def _find_time(self, leaves_in_ms: int) -> int | None:
+        """Return when that is, in the broker's time; None is never."""
+        return None if leaves_in_ms >= wire.NEVER_MS else self._now_ms() + leaves_in_ms
+
+    def _is_other(self, agent: AgentId, at_ms: int | None) -> bool:
+        """Tell whether a node's host is taken at another time than was planned for."""
+        known_ms = self._times.said_ms(agent, DrainWord.HOST)
+        if at_ms is None or known_ms is None:
+            return at_ms != known_ms
+        return abs(at_ms - known_ms) > _ABOUT_MS
 
     async def empty(self, agent: AgentId) -> None:
         """Give a node nothing more: its engine ends it."""

@@ -12,12 +12,11 @@ from typing import TypeVar
 from msgspec import structs
 
 from bulletin.ids import AgentId, CellId
-from bulletin.units import DAY_MS
 from bulletin.wire import messages as wire
 from gpu_worker.broker.ledger_notes import printable
 
 #: No machine has more slots, leases, CPUs or memory, and no job's time is longer.
-_MOST_SLOTS, _MOST_CPUS, _MOST_BYTES, _LONGEST_MS = 4096, 2**20, 2**50, 10 * 366 * DAY_MS
+_MOST_SLOTS, _MOST_CPUS, _MOST_BYTES, _LONGEST_MS = 4096, 2**20, 2**50, wire.NEVER_MS
 #: So many leases there are beside one on each slot: of slots that are no more, and of what ends.
 _MORE_LEASES = 128
 #: Words are short, and paths are as long as the system's.

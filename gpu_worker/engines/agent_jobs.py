@@ -41,6 +41,8 @@ class JobState(msgspec.Struct, frozen=True):
     words: str = ""
     #: When its host is taken from it, in milliseconds since 1970; None is never, or nobody knows.
     ends_at_ms: int | None = None
+    #: It is never.
+    has_no_end: bool = False
 
 
 class AgentJobs(Protocol):

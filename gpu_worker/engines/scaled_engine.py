@@ -11,6 +11,7 @@ import structlog
 
 from bulletin.errors import BadConfig
 from bulletin.wire import keys
+from bulletin.wire.messages import NEVER_MS
 from bulletin.wire.messages.engine_broker import Demand, EndedNode, EngineNews, NodeTime
 from gpu_worker.config import PoolSettings
 from gpu_worker.engines.agent_files import AgentFiles
@@ -82,9 +83,11 @@ class ScaledEngine:
         """List the nodes whose hosts are taken from them: a cluster's admin may have changed the time of a job."""
         leaves_before_ms = now_ms() + self._settings.leaving_takes_ms
         for node in self._fleet.agents:
-            ends_at_ms = self._states.get(node, _UNKNOWN).ends_at_ms
-            if ends_at_ms is not None:
-                yield NodeTime(node=node, leaves_in_ms=max(0, ends_at_ms - leaves_before_ms))
+            state = self._states.get(node, _UNKNOWN)
+            if state.has_no_end:
+                yield NodeTime(node=node, leaves_in_ms=NEVER_MS)
+            elif state.ends_at_ms is not None:
+                yield NodeTime(node=node, leaves_in_ms=max(0, state.ends_at_ms - leaves_before_ms))
 
     async def _tell_meanwhile(self, link: DemandLink, work: Coroutine[None, None, None]) -> None:
         """Do some work, and tell who waits how it stands, once a second: a program of a cluster may hang for long."""

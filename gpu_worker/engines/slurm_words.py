@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 
+from bulletin.wire.messages import NEVER_MS
 from gpu_worker.engines.agent_jobs import JobState, JobStatus
 from gpu_worker.slurm_durations import read_left_ms
 
@@ -48,7 +49,9 @@ def _read_state(state: str, reason: str, start: str, partition: str, left: str, 
         return JobState(JobStatus.WAITING, say_waiting(reason, partition, start, now))
     if state in _RUNNING:
         left_ms = read_left_ms(left) if state == "RUNNING" else None
-        return JobState(JobStatus.RUNNING, ends_at_ms=None if left_ms is None else now_ms + left_ms)
+        if left_ms is None or left_ms >= NEVER_MS:
+            return JobState(JobStatus.RUNNING, has_no_end=left_ms is not None)
+        return JobState(JobStatus.RUNNING, ends_at_ms=now_ms + left_ms)
     return JobState(JobStatus.OVER, _OVER.get(state, _GONE))
 
 

@@ -126,12 +126,15 @@ def test_a_job_whose_limit_is_changed_gets_the_cells_that_can_end_by_then_and_no
         slurm.run("scontrol", "update", f"JobId={first}", f"TimeLimit={minutes}")
         until(lambda: minutes - 10 < drained_in_minutes() < minutes, "the node to be drained before its job's new end")
 
-    def drained_in_minutes() -> float:
+    def drains_in_ms() -> list[int | None]:
         seen = picture(pool.folder)
         assert seen is not None
-        (slot,) = seen.slots
-        assert slot.drains_in_ms is not None
-        return slot.drains_in_ms / 60_000
+        return [slot.drains_in_ms for slot in seen.slots]
+
+    def drained_in_minutes() -> float:
+        (in_ms,) = drains_in_ms()
+        assert in_ms is not None
+        return in_ms / 60_000
 
     limit(20)
     limit(90)
@@ -140,6 +143,8 @@ def test_a_job_whose_limit_is_changed_gets_the_cells_that_can_end_by_then_and_no
     ran = notebook.run(where)
     assert ran.error is None, ran.shown
     assert ran.stream().split() != [first]
+    slurm.run("scontrol", "update", f"JobId={first}", "TimeLimit=UNLIMITED")
+    until(lambda: None in drains_in_ms(), "the node not to be drained any more")
 
 
 def test_a_cell_that_no_job_could_hold_is_refused_with_words(

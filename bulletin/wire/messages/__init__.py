@@ -81,6 +81,7 @@ from bulletin.wire.messages.cells import (
     Took,
 )
 from bulletin.wire.messages.every_link import (
+    NEVER_MS,
     PROTOCOL,
     TEXT_LIMIT,
     Count,
@@ -143,6 +144,7 @@ from bulletin.wire.messages.library_files import FetchLibrary, FindLibrary, Libr
 from bulletin.wire.messages.notebook_versions import EnvironmentFound, Libraries, Versions
 
 __all__ = [
+    "NEVER_MS",
     "PROTOCOL",
     "TEXT_LIMIT",
     "AboutFolder",

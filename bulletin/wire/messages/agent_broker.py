@@ -180,7 +180,7 @@ class ExtendCell(Message, frozen=True, kw_only=True, tag="extend-cell"):
 
 
 class HostEnds(Message, frozen=True, kw_only=True, tag="host-ends"):
-    """Let the agent leave after so long, and not when it was to: the time of its host was changed."""
+    """Let the agent leave after so long (NEVER_MS: never), and not when it was to: its host's time was changed."""
 
     leaves_in_ms: Annotated[int, msgspec.Meta(ge=0)]
 

@@ -21,7 +21,7 @@ class EndedNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeTime(msgspec.Struct, frozen=True, kw_only=True):
-    """A node whose host is taken from it, and how long until its agent has to leave for that."""
+    """A node whose host is taken from it, and how long until its agent has to leave for that; NEVER_MS is never."""
 
     node: Name
     leaves_in_ms: Annotated[int, msgspec.Meta(ge=0)]

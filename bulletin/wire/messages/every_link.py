@@ -9,6 +9,9 @@ from bulletin.units import DAY_MS
 #: Grows when two versions can no longer understand each other.
 PROTOCOL = 1
 
+#: A time that is so far away is never: ten years. Who does not know that plans for it, which is as good.
+NEVER_MS = 10 * 366 * DAY_MS
+
 #: What people and programs may write into a control message: it is short, and numbers are of this world.
 TEXT_LIMIT = 256
 Name = Annotated[str, msgspec.Meta(max_length=TEXT_LIMIT)]
@@ -16,7 +19,7 @@ Secret = Annotated[str, msgspec.Meta(max_length=4096)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=10**6)]
 Size = Annotated[int, msgspec.Meta(ge=0, le=2**50)]  # bytes
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**53)]  # of outputs, rounds, places: counted from 0 or 1 up
-Duration = Annotated[int, msgspec.Meta(ge=1, le=10 * 366 * DAY_MS)]  # ms; ten years
+Duration = Annotated[int, msgspec.Meta(ge=1, le=NEVER_MS)]  # ms
 
 
 class SlotUse(msgspec.Struct, frozen=True):
@@ -42,7 +45,7 @@ class Ping(Message, frozen=True, kw_only=True, tag="ping"):
     clock_ms: int | None = None
     #: What an agent has measured of its slots since the last one; none where nothing can be measured.
     slots: Annotated[tuple[SlotUse, ...], msgspec.Meta(max_length=4096)] = ()
-    #: In how long an agent leaves, where that is another time than when it registered.
+    #: In how long an agent leaves, where that is another time than when it registered; NEVER_MS is never.
     leaves_in_ms: int | None = None
 
 

@@ -101,6 +101,8 @@ def test_a_job_of_ones_own_is_a_node_for_oneself_that_leaves_in_time_and_comes_a
     until(lambda: [one for one in box(pool) if (one.drains_in_ms or 0) > 7 * HOUR_MS], "the job's new end to be known")
     ann.run("%gpu stop")
     assert ann.run(WHERE.replace("%%gpu", "%%gpu --qos batch --time 5h")).stream() == f"{UIDS['ann']} {job}\n"
+    slurm.run("scontrol", "update", f"JobId={job}", "TimeLimit=UNLIMITED")
+    until(lambda: [one for one in box(pool) if one.drains_in_ms is None], "it to be known that the job does not end")
 
     message = ann.start_until(WAITS.format(gate=str(home / "gate")), shows=f"began in {job}")
     slurm.run("scancel", job)

@@ -1,12 +1,14 @@
 """Addresses of TCP: how they are written, read, and what is said of those that lead nowhere."""
 
+import asyncio
 import socket
+from typing import Any
 
 import pytest
 import zmq
 
 from bulletin.wire import channel
-from gpu_worker.reachability import find_lasting_address, own_host_towards, parse, write_address
+from gpu_worker.reachability import find_lasting_address, find_obstacle, own_host_towards, parse, write_address
 
 
 @pytest.mark.parametrize(
@@ -59,6 +61,33 @@ def test_a_name_that_nobody_knows_is_said_with_where_to_look() -> None:
         own_host_towards("tcp://nowhere.invalid:9002")
 
 
+NAMES = {
+    "pool.example": ("10.77.0.1",),
+    "own.example": ("127.0.1.1",),
+    "two.example": ("10.77.0.1", "10.78.0.1"),
+    "both.example": ("fd77::1", "10.77.0.1"),
+    "six.example": ("fd77::1",),
+}
+
+
+def resolve_by(monkeypatch: pytest.MonkeyPatch, names: dict[str, tuple[str, ...]]) -> None:
+    """Have a name service that knows these names."""
+    resolve_number = socket.getaddrinfo
+
+    def resolve(name: str, port: int, family: int = 0, type: int = 0, *_: int) -> list[Any]:  # noqa: A002
+        found = [
+            (kind, type, 6, "", where)
+            for address in names.get(name, ())
+            for kind, *_, where in resolve_number(address, port, type=type)
+            if family in (0, kind)
+        ]
+        if not found:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return found
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+
+
 @pytest.mark.parametrize(
     ("host", "bound", "told"),
     [
@@ -70,17 +99,34 @@ def test_a_name_that_nobody_knows_is_said_with_where_to_look() -> None:
         ("*", "tcp://0.0.0.0:9002", "tcp://0.0.0.0:9002"),
         # As Debian has a host's own name: others would reach themselves by it, or nobody.
         ("own.example", "tcp://127.0.1.1:9002", "tcp://127.0.1.1:9002"),
+        # Others would be led to either.
+        ("two.example", "tcp://10.77.0.1:9002", "tcp://10.77.0.1:9002"),
+        ("two.example", "tcp://10.78.0.1:9002", "tcp://10.78.0.1:9002"),
+        # Nobody is led by a name to an address of IPv6.
+        ("both.example", "tcp://10.77.0.1:9002", "tcp://both.example:9002"),
+        ("six.example", "tcp://10.77.0.1:9002", "tcp://10.77.0.1:9002"),
     ],
 )
 def test_others_are_told_a_name_only_where_it_leads_there(
     monkeypatch: pytest.MonkeyPatch, host: str, bound: str, told: str
 ) -> None:
-    known = {"pool.example": "10.77.0.1", "own.example": "127.0.1.1"}
-
-    def resolve(name: str, port: int, **_: object) -> list[tuple[object, ...]]:
-        if name not in known:
-            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (known[name], port))]
-
-    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    resolve_by(monkeypatch, NAMES)
     assert find_lasting_address(host, bound) == told
+
+
+@pytest.mark.parametrize("names", [("::1", "127.0.0.1"), ("127.0.0.1", "::1")])
+def test_a_node_listens_where_it_reaches_its_broker_as_zeromq_does_by_a_name_with_an_address_of_ipv6(
+    monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]
+) -> None:
+    resolve_by(monkeypatch, {"both.example": names})
+    assert own_host_towards("tcp://both.example:9002") == "127.0.0.1"
+
+
+def test_nothing_is_reached_by_a_name_that_zeromq_would_not_reach_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        door.listen(1)
+        port = door.getsockname()[1]
+        resolve_by(monkeypatch, {"both.example": ("::1", "127.0.0.1"), "six.example": ("::1",)})
+        assert asyncio.run(find_obstacle(f"tcp://both.example:{port}")) == ""
+        assert "'six.example' cannot be resolved" in asyncio.run(find_obstacle(f"tcp://six.example:{port}"))

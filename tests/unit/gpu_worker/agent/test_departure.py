@@ -54,5 +54,13 @@ def test_an_agent_says_when_it_leaves_only_where_its_job_has_another_end_than_it
             assert departure.follow_host_end(7_200_000, about_ms=60_000)
             assert 7_000_000 < (departure.moved_to_ms or 0) < 7_200_000, "before the job's end"
             assert departure.moved_to_ms == departure.leaves_in_ms
+            assert departure.follow_host_end(wire.NEVER_MS, about_ms=60_000)
+            assert departure.leaves_in_ms is None, "its job has no limit any more"
+            assert departure.moved_to_ms == wire.NEVER_MS, "which its broker is to know"
+            assert not departure.follow_host_end(wire.NEVER_MS, about_ms=60_000)
+            assert departure.follow_host_end(3_600_000, about_ms=60_000)
+            assert 3_000_000 < (departure.leaves_in_ms or 0) < 3_600_000
+            departure.move(wire.NEVER_MS)
+            assert departure.leaves_in_ms is None
 
     asyncio.run(main())

@@ -1,13 +1,17 @@
 """When the job ends that an agent runs in, by what Slurm says on its host."""
 
+import asyncio
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from gpu_worker.agent.slurm_job_end import with_job_end
+from gpu_worker.agent.departure import Departure
+from gpu_worker.agent.slurm_job_end import follow_job_end, with_job_end
 from gpu_worker.config import Pool
+from tests.unit.gpu_worker.agent.agent_parts import agent_parts
 
 JOB = {"SLURM_JOB_ID": "7", "SLURMD_NODENAME": "n1"}
 Says = Callable[[str], None]
@@ -81,3 +85,55 @@ def test_where_slurm_does_not_say_when_the_agent_stays_and_says_what_to_do(
     said = "".join(capsys.readouterr())
     assert "cannot end before it does" in said
     assert "set Pool.ends_at" in said
+
+
+def test_words_that_are_no_utf_8_are_no_obstacle(squeue: Says) -> None:
+    squeue("printf 'Zeit\\374berschreitung\\n' >&2; echo 10:00")
+    assert ends_in_s(JOB) in (599, 600)
+
+
+@pytest.mark.parametrize(("said", "is_known"), [("UNLIMITED", True), ("NOT_SET", False), ("UNLIMITED\nNOT_SET", False)])
+def test_a_job_whose_limit_is_taken_away_is_one_that_never_ends_and_silence_changes_nothing(
+    squeue: Says, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, *, is_known: bool
+) -> None:
+    monkeypatch.setattr("gpu_worker.agent.slurm_job_end._LOOK_S", 0)
+    squeue("echo 10:00")
+    settings = with_job_end(Pool().settings(), JOB)
+    asked = tmp_path / "asked"
+    squeue(f"printf '{said}\\n'; echo >> {asked}")
+
+    async def main() -> bool:
+        async with agent_parts(tmp_path / "agent") as agent:
+            departure = Departure(settings, agent.registry, None, agent.faults)  # type: ignore[arg-type]
+            follows = asyncio.create_task(follow_job_end("7", departure, agent.faults))
+            while not asked.exists() or asked.stat().st_size < 2:  # noqa: ASYNC110  another process writes
+                await asyncio.sleep(0.01)
+            follows.cancel()
+            await asyncio.wait([follows])
+            assert agent.faults.count == 0
+            return departure.leaves_in_ms is None
+
+    assert asyncio.run(main()) == is_known
+
+
+def test_an_agent_that_ends_does_not_wait_for_a_squeue_that_hangs_and_leaves_none_of_it(
+    squeue: Says, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a site's own script that calls the real one."""
+    monkeypatch.setattr("gpu_worker.agent.slurm_job_end._LOOK_S", 0)
+    asked, never = tmp_path / "asked", tmp_path / "never"
+    os.mkfifo(never)
+    squeue(f"echo > {asked}; cat {never}")
+
+    async def main() -> None:
+        async with agent_parts(tmp_path / "agent") as agent:
+            departure = Departure(agent.settings, agent.registry, None, agent.faults)  # type: ignore[arg-type]
+            follows = asyncio.create_task(follow_job_end("7", departure, agent.faults))
+            while not asked.exists():  # noqa: ASYNC110  another process makes it
+                await asyncio.sleep(0.01)
+            follows.cancel()
+            await asyncio.wait([follows])
+
+    asyncio.run(main())  # it ends only when all threads of the loop have
+    with pytest.raises(OSError, match="No such device or address"):  # nobody reads there
+        os.open(never, os.O_WRONLY | os.O_NONBLOCK)

@@ -66,6 +66,32 @@ def test_an_agent_that_found_out_that_its_job_has_another_end_is_planned_for_tha
     assert planned_hours(broker) == 0
 
 
+def test_an_agent_whose_job_has_no_limit_any_more_is_planned_for_ever(broker: BrokerParts) -> None:
+    join(broker, 4)
+    for ping, planned in (
+        (wire.Ping(leaves_in_ms=wire.NEVER_MS), None),
+        (wire.Ping(), None),
+        (wire.Ping(leaves_in_ms=2 * HOUR_MS), 2),
+        (wire.Ping(leaves_in_ms=2**70), None),
+    ):
+        asyncio.run(broker.agents.take(b"n1", ping))
+        assert planned_hours(broker) == planned
+
+
+def test_an_engine_takes_back_that_a_host_ends_and_its_agent_is_told_once(broker: BrokerParts) -> None:
+    join(broker, 4)
+    never = EngineNews(times=(NodeTime(node="n1", leaves_in_ms=wire.NEVER_MS),))
+    tell(broker, never)
+    assert planned_hours(broker) is None
+    assert [one for one in broker.to_agents if isinstance(one, wire.HostEnds)] == [
+        wire.HostEnds(leaves_in_ms=wire.NEVER_MS)
+    ]
+    move(broker, 3)
+    broker.ask(ADMIN, console.Drain(node="n1", in_ms=5 * HOUR_MS))
+    tell(broker, never)
+    assert planned_hours(broker) == 5, "an admin's word is another matter"
+
+
 def test_a_limit_that_is_made_longer_leaves_what_an_admin_has_planned(broker: BrokerParts) -> None:
     join(broker, 3)
     broker.ask(ADMIN, console.Drain(node="n1", in_ms=4 * HOUR_MS))
@@ -110,6 +136,8 @@ def test_an_agent_that_cannot_be_told_of_its_hosts_end_is_given_nothing_that_is_
     for hours, planned in ((10, 2), (1, 1), (1.5, 1.5), (10, 2)):
         move(broker, hours)
         assert planned_hours(broker) == planned
+    tell(broker, EngineNews(times=(NodeTime(node="n1", leaves_in_ms=wire.NEVER_MS),)))
+    assert planned_hours(broker) == 2
     assert not [one for one in broker.to_agents if isinstance(one, wire.HostEnds)], "it does not know the word"
 
 

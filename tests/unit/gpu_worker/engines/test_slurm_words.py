@@ -85,6 +85,7 @@ def test_each_state_is_one_of_those_that_count() -> None:
 def test_when_a_job_ends_is_counted_from_now_while_it_has_a_limit(left: str, left_ms: int | None) -> None:
     """So the hour that clocks have twice a year, when they are put back, is none of its business."""
     states = read_states(f"slurm-a|RUNNING|None|N/A|gpu|{left}\n", {"slurm-a": ""}, NOW_MS)
+    assert states["slurm-a"].has_no_end == (left == "UNLIMITED")
     assert states["slurm-a"].ends_at_ms == (None if left_ms is None else NOW_MS + left_ms)
 
 
