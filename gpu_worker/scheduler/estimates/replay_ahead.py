@@ -138,8 +138,8 @@ class ReplayAhead:
                 if isinstance(event, GraceEnds):
                     again = self._ask_again(lease)
                     yield ev.LeaseEnded(event.lease)
-                    if again is not None:
-                        yield again
+                    if again is not None:  # it may be told after what leaves for others now, or before
+                        self._plan(self.now_ms, again)
                 elif lease.cell == event.cell:
                     is_leaving = lease.phase is Phase.RECLAIMING
                     yield ev.CellEnded(event.lease, event.cell)
