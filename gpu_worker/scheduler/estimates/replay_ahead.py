@@ -94,10 +94,14 @@ class ReplayAhead:
 
     # --- what will happen
 
-    def _plan(self, at_ms: int, event: Foreseen) -> None:
-        """Plan an event. What happens at the same time does so in the order in which it was known, times the factor."""
+    def _plan(self, at_ms: int, event: Foreseen, *, is_last: bool = False) -> None:
+        """Plan an event. What happens at the same time does so in the order in which it was known, times the factor.
+
+        One that `is_last` comes after all else then.
+        """
         self._seq += 1
-        heappush(self._heap, (max(at_ms, self.now_ms), self._seq * self._order % _ORDERED, self._seq, event))
+        turn = _ORDERED if is_last else self._seq * self._order % _ORDERED
+        heappush(self._heap, (max(at_ms, self.now_ms), turn, self._seq, event))
 
     def _foresee(self, lease: Lease) -> None:
         """Plan what becomes of a lease that is there at the beginning."""
@@ -138,8 +142,12 @@ class ReplayAhead:
                 if isinstance(event, GraceEnds):
                     again = self._ask_again(lease)
                     yield ev.LeaseEnded(event.lease)
-                    if again is not None:
+                    if again is None:
+                        return
+                    if self._order == 1:
                         yield again
+                    else:  # its kernel may ask after what leaves for others in that moment, too
+                        self._plan(self.now_ms, again, is_last=True)
                 elif lease.cell == event.cell:
                     is_leaving = lease.phase is Phase.RECLAIMING
                     yield ev.CellEnded(event.lease, event.cell)

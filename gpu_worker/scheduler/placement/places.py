@@ -97,6 +97,7 @@ def _choose_spare(
         node,
         shape,
         lambda slots: is_spare(state, node, shape, slots, promised, slow) and lets(node, shape, slots),
+        promised,
     )
 
 

@@ -78,15 +78,19 @@ def lack_rest(shapes: Sequence[Shape], supply: Supply, beside: Shape | None = No
 
 
 def choose_slots(
-    node: Node, shape: Shape, is_harmless: Callable[[tuple[SlotId, ...]], bool]
+    node: Node, shape: Shape, is_harmless: Callable[[tuple[SlotId, ...]], bool], promised: Sequence[Shape] = ()
 ) -> tuple[SlotId, ...] | None:
-    """Choose the free slots that a request is given: those that cost and have least, of those that do no harm."""
+    """Choose the free slots that a request is given: those that cost and have least, of those that do no harm.
+
+    What fewer of those can use to whom the node is `promised` comes before: they may have the rest at once.
+    """
     free = node.free_slots(shape)
     if node.kind.is_one_type(shape.lane, shape.wants.kind):
         slots = free[: shape.need]
         return slots if is_harmless(slots) else None
     chosen: tuple[SlotId, ...] = ()
-    for slot in free:
+    wanted = [node.serving(one.lane, one.wants.kind) for one in promised]
+    for slot in sorted(free, key=lambda slot: sum(slot in serving for serving in wanted)):
         if is_harmless((*chosen, slot)):
             chosen += (slot,)
             if len(chosen) == shape.need:

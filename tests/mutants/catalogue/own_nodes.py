@@ -67,6 +67,15 @@ OWN_NODES = (
         _UNSEEN,
     ),
     (
+        "own-node-keeps-its-users-others-from-being-late",
+        "queue/patience.py",
+        "Patience.note_late",
+        "not request.is_late_in_pool",
+        "request.entry.key.is_early",
+        "who waits for the own node alone takes nobody's turn in the pool",
+        _UNSEEN,
+    ),
+    (
         "own-node-only-where-the-pool-has-room",
         "admission/refusals.py",
         "refusal",

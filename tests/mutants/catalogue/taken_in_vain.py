@@ -106,11 +106,11 @@ TAKEN_IN_VAIN = (
         "who never borrows begins when the cells that go for it have gone",
     ),
     (
-        "whom-another-guarantee-covers-waits-for-who-never-borrows",
+        "higher-class-waits-for-who-never-borrows",
         "placement/kept_quota.py",
-        "KeptQuota.is_kept_from",
-        "not self._served or not shape.cost or state.is_covered(request)",
-        "not self._served or not shape.cost",
-        "whom a guarantee covers begins at once while cells go for one that never borrows",
+        "KeptQuota._is_in_way",
+        "mine is account and state.qos[request.qos].priority > state.qos[other.qos].priority",
+        "False",
+        "a higher class of the project begins at once while cells go for one that never borrows",
     ),
 )

@@ -1,4 +1,7 @@
-"""Who waits for another one of their project for whom a cell goes already: a limit, or a guarantee, is not for both."""
+"""Who waits for another one of their project, or of one inside it, for whom a cell goes already.
+
+A limit, or a guarantee, is not for both.
+"""
 
 from collections.abc import Sequence
 
@@ -8,16 +11,21 @@ from tests.scheduler.promises.view import View
 
 
 def is_behind_served(view: View, request: Waiting) -> bool:
-    """Whether a limit, or what covers it, is not for it and one of its project for whom a cell goes (1)."""
+    """Whether a limit, or what covers it, is not for it and one of its project, or inside, for whom a cell goes (1)."""
     going = [lease for lease in view.books.leases.values() if lease.is_reclaimed and lease.is_using]
     if not going:
         return False
-    others = (one for one in view.books.waiting.values() if one.event.project == request.event.project)
+    others = (one for one in view.books.waiting.values() if _is_in(view, one, request.event.project))
     return any(
         _fills_limit(view, request, other, going) or _fills_guarantee(view, request, other)
         for other in others
         if other is not request and view.covered_soon(other) is not None and not _is_kept_from(view, other, request)
     )
+
+
+def _is_in(view: View, request: Waiting, project: str) -> bool:
+    """Whether a request is of a project, or of one inside it, whose own guarantee comes first."""
+    return any(side.project == project for side in view.tree.chain(request.event.project))
 
 
 def _is_kept_from(view: View, other: Waiting, request: Waiting) -> bool:

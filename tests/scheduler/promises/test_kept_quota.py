@@ -61,6 +61,18 @@ def test_a_guarantee_inside_covers_who_came_later_at_once() -> None:
     assert waits(seen, "reserved") == [120]
 
 
+def test_a_higher_class_of_its_project_begins_at_once_and_who_never_borrows_once_that_is_over() -> None:
+    seen = look(
+        quotas(LAB + '[qos.urgent]\nwalltime = "1 h"\npriority = 300\n'), join(1, 4),
+        ask(1, 1, "lab", BATCH_S, gpu_type="H100", name="batch", **LONG),
+        ask(200, 1, "lab", 300, gpu_type="H100", name="reserved", qos="reserved"),
+        ask(260, 1, "lab", 500, gpu_type="L4", name="urgent", qos="urgent"),
+        last=1000,
+    )  # fmt: skip
+    assert waits(seen, "urgent") == [0]
+    assert seen.granted("reserved0") >= 760
+
+
 @pytest.mark.parametrize("beside", [1, 2, 3])
 def test_a_cell_that_went_for_a_share_does_not_begin_again_beside_it_only_to_go_again(beside: int) -> None:
     """It began once in ten seconds, and was taken back each time, while the batch cell had its grace."""

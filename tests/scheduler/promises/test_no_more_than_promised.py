@@ -76,6 +76,22 @@ def test_a_larger_request_is_not_covered_for_sure_while_room_is_made_for_another
     assert seen.asked_to_leave("borrows") != []
 
 
+def test_who_would_not_fit_a_limit_beside_one_inside_their_department_for_whom_a_cell_goes_waits_for_them() -> None:
+    """The department lets two GPUs be used: both are for `large` once `own` has gone, also the one that is free."""
+    seen = look(
+        quotas('[projects.dep]\nlimit = 2\n[projects.cs]\nparent = "dep"\nguaranteed = 2\n'),
+        at(0, hi.Joins(AgentId("n0"), hi.gpus(1))),
+        at(0, hi.Joins(AgentId("n1"), hi.gpus(4))),
+        at(1, notebook("own", "dep", HOUR_S, **RUNS)),
+        at(50, hi.Drains(AgentId("n0"), is_drained=True)),
+        at(100, notebook("large", "cs", 600, gpus=2, walltime_ms=600_000, closes_ms=0)),
+        at(105, notebook("more", "dep", HOUR_S, closes_ms=0)),
+        last=800,
+    )
+    assert seen.granted("large") <= 100 + 30 + 2
+    assert seen.granted("more") >= seen.granted("large") + 600
+
+
 def test_what_has_come_pays_what_was_owed_for_the_longest_time() -> None:
     """While `large` counts of the limit, the lab is owed one GPU; for `second` it is owed another one from 130 on."""
     seen = look(

@@ -29,6 +29,22 @@ def test_they_do_inside_a_project_too() -> None:
     assert line(TYPING, slow(1000, "slow", "p"), typing(1100, "typing", "p"), hold=400) == "slow typing"
 
 
+def test_what_begins_for_having_waited_goes_for_a_higher_class_of_its_project_once_in_each_patience() -> None:
+    """Both who type have waited for their patience, too; the slow cell has a minute and its grace between them."""
+    seen = look(
+        quotas(TYPING.replace('patience = "1 h"', 'patience = "10 min"')),
+        nodes(1, 1),
+        typing(1, "runs", "p", 1500),
+        slow(10, "slow", "p", HOUR_S, walltime_ms=3_600_000),
+        typing(100, "types0", "p", 100),
+        typing(101, "types1", "p", 100),
+        last=2000,
+    )
+    assert seen.asked_to_leave("slow") == [1501 + 60]
+    assert seen.granted("types0") == 1501 + 60 + 30
+    assert seen.granted("types1") == seen.granted("types0") + 100
+
+
 def test_patience_is_noticed_by_the_timer_alone() -> None:
     """A GPU is free for whoever is over before a larger request starts; who is late stands before that one."""
     seen = look(

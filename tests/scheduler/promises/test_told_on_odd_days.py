@@ -122,3 +122,25 @@ def test_nobody_waits_longer_than_they_were_told(
             if words.wait_ms is not None and not words.is_on_hold:
                 until = second + words.wait_ms / 1000 + SOON_S
                 assert any(second <= begun <= until for begun in day.grants(session)) or until >= last, (second, words)
+
+
+def test_who_gives_back_may_ask_again_after_a_session_has_left_for_the_next_one_in_line() -> None:
+    """Once `lost` has gone the owner lends what its own hot session had: to `lost` or `next`, whoever asks then."""
+    ann = {"user": "ann", "qos": "batch"}
+    day = play(
+        '[projects.lab]\nguaranteed = 2\nlending_limit = 0\n[qos.batch]\nshare_after = "1 d"\n',
+        [node("a", 2), node("b", 2)],
+        opens(1, "stays", "guests", 1800, time=1800, **ann),
+        opens(2, "hot", "lab", 30),
+        opens(3, "lost", "guests", 1200, time=1200, **ann),
+        opens(200, "next", "guests", 3600, time=3600, **ann),
+        opens(210, "last", "guests", 600, time=600, **ann),
+        opens(300, "owner", "lab", 600, gpus=2, time=600),
+        last=4000,
+        asks=lambda second: 300 < second < 330,
+    )
+    assert day.losers() == {"lost"}
+    assert day.told["last"]
+    for second, words in day.told["last"]:
+        assert words.wait_ms is not None
+        assert second + words.wait_ms / 1000 + SOON_S >= day.grants("last")[0]

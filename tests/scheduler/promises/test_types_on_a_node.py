@@ -108,6 +108,24 @@ def test_who_asks_for_any_type_has_the_one_that_nobody_is_owed(wanted: str) -> N
     keeps_all(seen)
 
 
+def test_who_asks_for_any_type_leaves_what_is_free_of_one_to_who_else_waits_until_a_session_has_left() -> None:
+    """A hot L4 leaves for the lab; meanwhile another L4 and the H100 are free, and the course inside it is next."""
+    seen = look(
+        quotas('[projects.lab]\n[projects.course]\nparent = "lab"\nguaranteed = 2\n'),
+        mixed(1, 2),
+        ask(1, 1, "guests", 600, name="hot", gpu_type="L4"),
+        ask(2, 1, "guests", 700, name="ends", gpus=2, closes_ms=0),
+        ask(703, 1, "lab", 900, gpu_type="L4"),
+        ask(703.1, 1, "course", 900),
+        last=800,
+        evict_ms=5000,
+    )
+    assert seen.asked_to_leave("hot0") == [703]
+    assert types_of(seen, "lab0") == ["slow1"]
+    assert types_of(seen, "course0") == ["fast0"]
+    assert seen.granted("lab0") == seen.granted("course0")
+
+
 def test_it_has_the_first_one_where_there_is_no_other() -> None:
     """The only L4 has a cell that is never taken back: the course, which is next, leaves the H100 to nobody."""
     stays = '[qos.stays]\nwalltime = "1 d"\npreemption = "never"\n'
