@@ -20,7 +20,7 @@ from gpu_worker.scheduler.leases.life import Phase, RequestStatus, moved, stood
 from gpu_worker.scheduler.leases.reclaimed_ages import ReclaimedAges
 from gpu_worker.scheduler.leases.resources import LANES, Lane
 from gpu_worker.scheduler.leases.shapes import QueueEntry, QueueKey
-from gpu_worker.scheduler.nodes.capacity import available
+from gpu_worker.scheduler.nodes.capacity import available, kinds_in_use
 from gpu_worker.scheduler.nodes.node import Node
 from gpu_worker.scheduler.nodes.own_nodes import OwnNodes, shape_of
 from gpu_worker.scheduler.nodes.planned_drains import PlannedDrains
@@ -85,15 +85,14 @@ class State:
         """Of each slot of a lane, when its lease is over at the latest; the first one first."""
         counts = node.lanes[lane]
         if counts.ends_ms is None:
-            leases = [self.leases[lease] for lease in node.leases]
+            leases = map(self.leases.__getitem__, node.leases)
             taken = [self.end_ms(lease) for lease in leases if lease.lane == lane for _ in lease.slots]
             counts.ends_ms = sorted(taken + [0] * (counts.capacity - len(taken)))
         return counts.ends_ms
 
     def change_settings(self, settings: SchedulerSettings) -> None:
         """From now on these hold. Leases and lines are as before, each in its new account."""
-        leases = sorted(self.leases.values(), key=lambda lease: lease.used)
-        for lease in leases:
+        for lease in (leases := sorted(self.leases.values(), key=lambda lease: lease.used)):
             self._count(lease, -1)
         before, self.slot_catalog.prices = self.accounts, settings.prices
         self.settings, self.qos = settings, {qos.name: qos for qos in settings.qos}
@@ -200,6 +199,7 @@ class State:
         return self.pools.find(node.name, map(node.slots.__getitem__, lease.slots))
 
     def _note_capacity(self) -> None:
+        self.accounts.kinds = kinds_in_use(self.nodes.values())
         self.accounts.set_capacity(available(self.nodes.values(), self.slot_catalog))
 
     # Requests

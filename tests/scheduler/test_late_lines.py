@@ -3,7 +3,7 @@
 from bulletin.ids import ProjectId, RequestId, UserName
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.accounts import Accounts
-from gpu_worker.scheduler.accounts.late_lines import LateLines
+from gpu_worker.scheduler.accounts.late_lines import LateLines, LateRequest
 from gpu_worker.scheduler.leases.shapes import QueueEntry, QueueKey, Shape
 from tests.scheduler.bench import SETTINGS, project
 
@@ -11,12 +11,17 @@ ONE, TWO, FOUR = (Shape("gpu", gpus, 1000 * gpus, "interactive", 60_000) for gpu
 ASKS = QueueEntry(RequestId("asks"), UserName("ann"), QueueKey(0, True, 0, -2, 0, 60_000, 99), ONE)
 
 
+def asks(shape: Shape) -> LateRequest:
+    """Make what ann's request of this shape is known by."""
+    return LateRequest(ProjectId("lab"), UserName("ann"), shape.walltime_ms, shape)
+
+
 def with_late(*shapes: Shape) -> Account:
     """Make a project with late requests of these shapes, in their order."""
     account = Accounts((project("lab"),), SETTINGS.qos).of(ProjectId("lab"))
     for number, shape in enumerate(shapes):
         account.late[RequestId(f"r{number}")] = shape.cost
-        account.late_lines.add(RequestId(f"r{number}"), shape)
+        account.late_lines.add(RequestId(f"r{number}"), asks(shape))
     return account
 
 
@@ -55,17 +60,17 @@ def test_a_guarantee_is_kept_for_the_first_that_is_late_and_no_larger() -> None:
 def test_who_asks_for_something_else_keeps_the_place() -> None:
     lines, costs = LateLines(), {RequestId(name): 1000 for name in "abc"}
     for name in "abc":
-        lines.add(RequestId(name), ONE)
-    lines.add(RequestId("a"), TWO)
+        lines.add(RequestId(name), asks(ONE))
+    lines.add(RequestId("a"), asks(TWO))
     assert lines.first(costs, lambda _: True) == "a"
     assert lines.first(costs, lambda shape: shape is ONE) == "b"
-    lines.add(RequestId("a"), ONE)
+    lines.add(RequestId("a"), asks(ONE))
     assert lines.first(costs, lambda _: True) == "a"
 
 
 def test_who_is_late_no_more_is_forgotten() -> None:
     lines = LateLines()
-    lines.add(RequestId("a"), ONE)
+    lines.add(RequestId("a"), asks(ONE))
     lines.discard(RequestId("a"))
     lines.discard(RequestId("a"))
     assert lines.first({}, lambda _: True) is None

@@ -128,6 +128,8 @@ class Account(UsageTotals, kw_only=True):
     late_grant_ms: int = NEVER_MS  #: when a late request of it was last granted before its siblings'
     late: dict[RequestId, int] = msgspec.field(default_factory=dict)  #: late requests here and inside: what each costs
     late_lines: LateLines = msgspec.field(default_factory=LateLines)  #: the same, by what they ask for
+    #: For whom of them its limit is kept, as of when (`kept_limits`).
+    first_late_cache: tuple[tuple[object, ...], RequestId | None] | None = None
     firm: frozenset[str] = frozenset()  #: classes of service that never borrow
     passed: QueueEntry | None = None  #: the first request that an admin put first, and that waits in this walk
     #: It among its siblings, and its own users among the projects inside it.
@@ -251,7 +253,7 @@ class Account(UsageTotals, kw_only=True):
         """
         lacks = -(self.spendable(now_ms, without_leaving=True) or 0) if self.hot else 0
         for lease in self.hot:
-            if lacks > 0 and lease in self.commitments:
+            if lacks > 0 and lease in self.commitments and self.commitments[lease].charged:
                 lacks -= self.commitments[lease].left(now_ms)
                 yield lease
 
@@ -312,15 +314,6 @@ class Account(UsageTotals, kw_only=True):
             if one.priority < priority and one.preemption is not Preemption.NEVER:
                 below += amount
         return below
-
-    def kept_for_late(self, request: RequestId) -> int:
-        """Find what its limit keeps for the request that is late here for the longest time, unless it is this one."""
-        first = self.first_late()
-        return 0 if first is None or first == request else self.late[first]
-
-    def first_late(self) -> RequestId | None:
-        """Find the request that is late here for the longest time, of those that cost something: it has the limit."""
-        return self.late_lines.foremost() if self.late else None
 
     def late_within(self, amount: int) -> tuple[RequestId, int] | None:
         """Find the request that is late here for the longest time of those that cost no more than this, and its cost.

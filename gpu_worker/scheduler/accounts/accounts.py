@@ -8,6 +8,7 @@ import msgspec
 from bulletin.ids import ProjectId, UserName
 from gpu_worker.scheduler.accounts.account import Account, UsageTotals, User
 from gpu_worker.scheduler.accounts.branches import Branch, is_covered, quota_sides
+from gpu_worker.scheduler.accounts.kept_limits import HoldingKind, kept_for_late
 from gpu_worker.scheduler.accounts.lending import kept_from, note_use
 from gpu_worker.scheduler.accounts.parts import NO_PARTS, Parts
 from gpu_worker.scheduler.leases.leases import IDLE, Lease
@@ -63,6 +64,8 @@ class Accounts:
         self.turns_ms: int | None = None  #: when class hours of some project begin or end next; None is never
         self.turns = 0  #: how often they did
         self.changes = 0  #: how often anything changed that may decide who is next anywhere
+        self.uses = 0  #: how often anybody's use did
+        self.kinds: tuple[HoldingKind, ...] = ()  #: of nodes that are not drained
         self.keeps_hot = any(project.keep_hot_ms for project in by_id.values())
         #: Whether anything is guaranteed to anybody, at some time.
         self.has_guarantees = any(one.guaranteed_milli or one.windows or one.pool_guarantees for one in by_id.values())
@@ -197,6 +200,7 @@ class Accounts:
             self.awaited += sign * cost if is_awaited else 0
             self._trade(own, sign * cost)
         self.of(project).note_change()
+        self.uses += 1
         self.changes += self.has_lenders  # what one keeps is nobody else's
 
     def remember(self, project: ProjectId, name: UserName, amount: int) -> None:
@@ -351,7 +355,7 @@ class Accounts:
         cost = self.quota_cost(account, entry.shape)
         covered = bool(account.children) and Branch(account, is_members=True).will_cover(cost, entry)
         for at in account.path:
-            yield None if covered else at.kept_for_late(entry.id)
+            yield None if covered else kept_for_late(self, at, entry.id)
             at_home = self.homes is not None and self.homes.cover_at(at, account, entry.shape)
             covered = covered or at.will_cover(cost, entry) or at_home
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from bulletin.ids import RequestId
 from gpu_worker.scheduler.accounts.account import Account
+from gpu_worker.scheduler.accounts.kept_limits import AllLimits, first_late
 
 
 class Headroom(NamedTuple):
@@ -26,10 +27,10 @@ class Headroom(NamedTuple):
 HeadroomAbove = tuple[Headroom, ...]
 
 
-def headroom(account: Account, most: int) -> Headroom:
+def headroom(accounts: AllLimits, account: Account, most: int) -> Headroom:
     """Say what is left in a project for those inside it, for requests that cost at most so much."""
     limit = account.limit
-    late = None if limit is None else account.first_late()
+    late = None if limit is None else first_late(accounts, account)
     return Headroom(
         covered=min(2 * most, max(0, account.guaranteed - account.used + account.replaced)),
         has_guarantee_left=account.used - account.replaced < account.guaranteed,

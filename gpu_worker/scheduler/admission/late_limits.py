@@ -11,6 +11,7 @@ from bulletin.ids import ProjectId
 from gpu_worker.scheduler import departures
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.branches import Branch
+from gpu_worker.scheduler.accounts.kept_limits import first_late
 from gpu_worker.scheduler.actions import Action
 from gpu_worker.scheduler.leases.leases import Lease
 from gpu_worker.scheduler.placement.keep_time import is_kept_from
@@ -28,7 +29,7 @@ def leave_to_late(state: State, projects: Iterable[ProjectId]) -> list[Action]:
 
 def _in_way(state: State, at: Account) -> Iterator[Lease]:
     """List hot sessions that would begin cells with what a project's limit keeps, least recently used first."""
-    first = at.first_late()
+    first = first_late(state.accounts, at)
     if first is None or at.limit is None:
         return
     over = at.used + sum(at.hot.values()) + at.late[first] - at.limit
@@ -37,6 +38,8 @@ def _in_way(state: State, at: Account) -> Iterator[Lease]:
     for name, amount in at.hot.items():
         if over <= 0:
             return
+        if not amount:
+            continue
         lease = state.leases[name]
         if not _is_covered_inside(state, lease, at) and not is_kept_from(state, lease, account, cost):
             over -= amount

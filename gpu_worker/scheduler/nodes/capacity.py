@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from gpu_worker.scheduler.leases.resources import lane_of
-from gpu_worker.scheduler.nodes.node import Node
+from gpu_worker.scheduler.nodes.node import Node, NodeKind
 from gpu_worker.scheduler.nodes.slot_catalog import SlotCatalog
 
 
@@ -18,3 +18,8 @@ def available(nodes: Iterable[Node], catalog: SlotCatalog) -> int:
     there = list(nodes)
     drained = [node for node in there if node.is_drained]
     return capacity(there, catalog) - capacity(drained, catalog) + sum(node.used for node in drained)
+
+
+def kinds_in_use(nodes: Iterable[Node]) -> tuple[NodeKind, ...]:
+    """List the kinds of nodes that are not drained, whether they are to be or not."""
+    return tuple(dict.fromkeys(node.whole_kind or node.kind for node in nodes if not node.is_drained))

@@ -94,7 +94,7 @@ def _in_the_way_of_quota(state: State, account: Account, shape: Shape) -> list[L
     is_in_whole, once = lacks_of_quota(account, shape.cost, below=below, with_hot=True) <= 0, Once.ENDED
     if state.pools.quota_places(accounts, account, shape, is_in_whole=is_in_whole, once=once, with_hot=True):
         return []
-    return [name for name in account.payer.hot if commits(accounts, state.leases[name])]
+    return [name for name, held in account.payer.hot.items() if held and commits(accounts, state.leases[name])]
 
 
 def full_quota(state: State, account: Account, shape: Shape) -> list[Full] | None:
@@ -193,7 +193,7 @@ def _room_in_budget(account: Account, missing: int, chosen: Mapping[LeaseId, Non
         if missing <= 0:
             return
         commitment = account.commitments.get(lease)
-        if commitment is not None:
+        if commitment is not None and commitment.charged:
             missing -= commitment.left(0)
             if lease not in chosen:
                 yield lease
@@ -205,6 +205,6 @@ def _room_in(holder: UsageTotals, missing: int, chosen: Mapping[LeaseId, None]) 
     for lease, amount in holder.hot.items():
         if missing <= 0:
             return
-        if lease not in chosen:
+        if amount and lease not in chosen:
             missing -= amount
             yield lease

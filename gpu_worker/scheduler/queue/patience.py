@@ -13,6 +13,7 @@ import msgspec
 from bulletin.ids import ProjectId, RequestId, UserName
 from gpu_worker.scheduler.accounts.account import Account, User
 from gpu_worker.scheduler.accounts.accounts import Accounts
+from gpu_worker.scheduler.accounts.late_lines import LateRequest
 from gpu_worker.scheduler.leases.leases import Request
 from gpu_worker.scheduler.leases.life import RequestStatus
 from gpu_worker.scheduler.leases.shapes import QueueEntry
@@ -78,9 +79,10 @@ class Patience:
         if not request.is_late_in_pool:
             return
         accounts.user_of(request.project, request.user).late = request.id
+        late = LateRequest(request.project, request.user, request.entry.key.walltime_ms, request.entry.shape)
         for at in accounts.of(request.project).path:
             at.late[request.id] = request.entry.shape.cost
-            at.late_lines.add(request.id, request.entry.shape)
+            at.late_lines.add(request.id, late)
         accounts.of(request.project).note_change()
 
     @staticmethod

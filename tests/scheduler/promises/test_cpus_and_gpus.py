@@ -33,3 +33,28 @@ def test_cells_without_a_gpu_are_not_taken_back_for_cpus_beside_one_and_hot_ones
         last=9000,
     )
     assert seen.granted("lab0") == granted
+
+
+FULL = {
+    "a limit": ("[projects.lab]\nlimit = 1\n", "interactive"),
+    "a budget": (
+        "[qos.interactive]\nwalltime = '1 h'\n[projects.lab]\nbudget = '1.1 GPU-hours per day'\n",
+        "interactive",
+    ),
+    "a guarantee beyond which nobody goes": ("[projects.lab]\nguaranteed = 1\n", "reserved"),
+}
+
+
+@pytest.mark.parametrize(("text", "qos"), FULL.values(), ids=FULL)
+def test_a_hot_session_without_a_gpu_leaves_for_nothing_of_which_it_holds_nothing(text: str, qos: str) -> None:
+    seen = look(
+        quotas(text),
+        at(0, hi.Joins(AgentId("n0"), hi.gpus(4) + hi.cpu_slots(4), 64, 256 * hi.GB)),
+        ask(1, 1, "lab", 10, name="cpu", gpus=0, qos=qos),
+        ask(20, 1, "lab", 10, name="gpu", qos=qos),
+        ask(100, 1, "lab", 10, name="next", qos=qos),
+        last=300,
+    )
+    assert seen.asked_to_leave("gpu0") == [100]
+    assert seen.granted("next0") < 110
+    assert seen.asked_to_leave("cpu0") == []

@@ -1,12 +1,16 @@
 # settings and histories in one line each
-"""Who has waited for their patience has what their project's limit lets through, however others use it (6)."""
+"""Who has waited for their patience has what their project's limit lets through, however others use it (6).
+
+Whom something else holds back has nobody wait meanwhile (5).
+"""
 
 import pytest
 
 from bulletin.ids import AgentId
 from tests.scheduler.promises import history as hi
-from tests.scheduler.promises.seen import HOUR_S, Seen, at, nodes
-from tests.scheduler.promises.stories import BATCH_S, LONG, ask, left, look, quotas, waits
+from tests.scheduler.promises.played import quotas
+from tests.scheduler.promises.seen import HOUR_S, Seen, at, nodes, notebook
+from tests.scheduler.promises.stories import BATCH_S, H100, L4, LONG, LONG_S, ask, left, look, running, waits
 
 #: The patience, and one walltime.
 LATEST_S = 1800 + 600
@@ -61,3 +65,102 @@ def test_who_is_late_for_a_cpu_alone_does_not_hide_who_is_late_for_the_limit() -
         )  # fmt: skip
 
     assert waits(play(1), "large") == waits(play(0), "large")
+
+
+LONG_CELLS = "[qos.interactive]\nwalltime = '11 h'\n"
+DEP = '[projects.dep]\nlimit = {limit}\n[projects.lab]\nparent = "dep"\n[projects.own]\nparent = "dep"\n'
+
+
+def typing(seen: Seen, names: str) -> tuple[int, set[int]]:
+    """How often any of these was asked to leave after the first minute, and how many ran from the second hour on."""
+    asked = sum(at_s > 60 for name in names for at_s in seen.asked_to_leave(f"{name}0"))
+    return asked, {running(seen, second, name) for second in range(HOUR_S, 3 * HOUR_S, 900) for name in names}
+
+
+def ask_each(names: str, second: float = 2, **more: object) -> list[hi.At]:
+    """One person each who runs cell after cell, with a second between two."""
+    return [one for name in names for one in ask(second, 1, "lab", *[899] * 60, name=name, think_s=1, **more)]
+
+
+HELD_BACK = {
+    "by what one person may have": (
+        "[projects.lab]\nlimit = 4\nuser_limit = 1\n" + LONG_CELLS,
+        ("lab", "lab"),
+    ),
+    "by how many cells of a class one person may run": (
+        "[qos.interactive]\nwalltime = '11 h'\nrunning_per_user = 1\n[projects.lab]\nlimit = 4\n",
+        ("lab", "lab"),
+    ),
+    "by a limit inside": (DEP.format(limit=4) + "limit = 1\n" + LONG_CELLS, ("own", "own")),
+}
+
+
+@pytest.mark.parametrize(("text", "projects"), HELD_BACK.values(), ids=HELD_BACK)
+def test_who_is_held_back_in_any_case_has_nobody_leave(text: str, projects: tuple[str, str]) -> None:
+    """They left, the place was kept for nobody, and the same people had it back, cell after cell."""
+    first, late = projects
+    seen = look(
+        quotas(text), nodes(1, 8),
+        at(1, notebook("ann0", first, LONG_S, user="ann")), ask_each("bcd"),
+        at(30, notebook("late0", late, 300, user="ann")),
+        last=3 * HOUR_S, but=(6,),
+    )  # fmt: skip
+    assert waits(seen, "late") == [float("inf")]
+    assert typing(seen, "bcd") == (0, {1})
+
+
+def test_whose_budget_is_used_up_has_nobody_leave() -> None:
+    text = DEP.format(limit=3) + 'budget = "0.6 GPU-hours per day"\n[qos.interactive]\nwalltime = "30 min"\n'
+    seen = look(
+        quotas(text), nodes(1, 8),
+        at(1, notebook("ann0", "own", 1700, closes_ms=0)),
+        ask_each("bcd", 1900),
+        at(1910, notebook("late0", "own", 300)),
+        last=3 * HOUR_S, but=(6,),
+    )  # fmt: skip
+    assert waits(seen, "late") == [float("inf")]
+    assert [at_s for name in "bcd" for at_s in seen.asked_to_leave(f"{name}0")] == []
+
+
+def test_whose_node_is_drained_has_nobody_leave_and_no_cell_go() -> None:
+    """A session that left asked again, and took a batch cell of its project back while a place was kept."""
+    seen = look(
+        quotas("[projects.lab]\nlimit = 4\n"),
+        at(0, hi.Joins(AgentId("fast"), hi.gpus(1, H100))), at(0, hi.Joins(AgentId("slow"), hi.gpus(8, L4))),
+        at(1, notebook("out", "guests", 3 * HOUR_S, qos="batch", gpu_type="H100")),
+        at(2, notebook("night", "lab", LONG_S, qos="batch", gpu_type="L4")),
+        ask_each("bcd", gpu_type="L4"),
+        at(10, notebook("late0", "lab", 300, gpu_type="H100")), at(20, hi.Drains(AgentId("fast"), True)),
+        last=3 * HOUR_S, but=(6,),
+    )  # fmt: skip
+    assert waits(seen, "late") == [float("inf")]
+    assert left(seen, "night") == 0
+    assert typing(seen, "bcd") == (0, {1})
+
+
+def test_the_next_one_that_is_late_and_can_start_has_the_limit() -> None:
+    seen = look(
+        quotas("[projects.lab]\nlimit = 3\nuser_limit = 2\n" + LONG_CELLS), nodes(1, 8),
+        at(1, notebook("ann0", "lab", LONG_S, user="ann")),
+        ask(2, 1, "lab", *CELLS, name="first", think_s=1),
+        ask(3, 1, "lab", 300, *CELLS, name="second", think_s=1),
+        at(20, notebook("stuck0", "lab", 300, user="ann", gpus=2)),
+        at(30, notebook("large0", "lab", 300, user="bob", gpus=2)),
+        last=3 * HOUR_S, but=(6,),
+    )  # fmt: skip
+    assert waits(seen, "stuck") == [float("inf")]
+    assert waits(seen, "large")[0] <= LATEST_S
+
+
+def test_a_session_on_a_cpu_holds_nothing_of_a_limit_and_stays() -> None:
+    seen = look(
+        quotas("[projects.lab]\nlimit = 2\n"),
+        at(0, hi.Joins(AgentId("n0"), hi.gpus(4) + hi.cpu_slots(4), 64, 256 * hi.GB)),
+        ask(1, 2, "lab", *[60] * 200, name="cpu", gpus=0, think_s=2),
+        ask(2, 1, "lab", *CELLS, name="first", think_s=1),
+        ask(3, 1, "lab", 300, *CELLS, name="second", think_s=1),
+        ask(30, 1, "lab", 300, gpus=2, name="large"),
+        last=2 * HOUR_S,
+    )  # fmt: skip
+    assert waits(seen, "large")[0] <= LATEST_S
+    assert [at_s for name in ("cpu0", "cpu1") for at_s in seen.asked_to_leave(name)] == []

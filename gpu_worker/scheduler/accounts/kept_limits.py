@@ -1,0 +1,98 @@
+"""For whom a limit is kept: the request that is late for the longest time, of those that could start then.
+
+One that something else holds back, whatever the limit keeps, would have others wait for nothing: its user has as much
+as one may have, or runs as many cells of its class; a limit inside is full with cells that stay; no budget reaches for
+it; or no node that is not drained could hold it. A limit further out holds it back no less, but is kept for it, too.
+"""
+
+from typing import Protocol
+
+from bulletin.ids import ProjectId, RequestId, UserName
+from gpu_worker.scheduler.accounts.account import Account, UsageTotals
+from gpu_worker.scheduler.accounts.late_lines import LateRequest
+from gpu_worker.scheduler.leases.shapes import Shape
+from gpu_worker.scheduler.policy.allowances import Allowances
+from gpu_worker.scheduler.policy.projects import QoS
+
+
+class HoldingKind(Protocol):
+    """What nodes that are alike could hold."""
+
+    def holds(self, shape: Shape) -> bool:
+        """Whether such a node could hold such a request, if nothing ran there."""
+
+
+class AllLimits(Protocol):
+    """All that may hold a request back, beside the limits of the projects that it is in."""
+
+    now_ms: int
+    changes: int
+    uses: int
+    qos: dict[str, QoS]
+    runs: dict[tuple[UserName, str], UsageTotals]
+    by_id: dict[ProjectId, Account]
+    allowances: Allowances
+    kinds: tuple[HoldingKind, ...]  #: of nodes that are not drained
+
+
+def first_late(accounts: AllLimits, at: Account) -> RequestId | None:
+    """Find for whom a project's limit is kept, if for anybody; once for as long as nothing changes."""
+    if not at.late:
+        return None
+    as_of = accounts.now_ms, accounts.changes, accounts.uses, at.top.changes, accounts.kinds
+    if at.first_late_cache is None or at.first_late_cache[0] != as_of:
+        at.first_late_cache = as_of, _find(accounts, at)
+    return at.first_late_cache[1]
+
+
+def kept_for_late(accounts: AllLimits, at: Account, request: RequestId) -> int:
+    """Find what a project's limit keeps from a request for the one that is late."""
+    first = first_late(accounts, at)
+    return 0 if first is None or first == request else at.late[first]
+
+
+def _find(accounts: AllLimits, at: Account) -> RequestId | None:
+    lefts: dict[ProjectId, int | None] = {}  #: what may be spent, of each project that was asked for it
+
+    def may_start(name: RequestId, late: LateRequest) -> bool:
+        if not at.late[name]:  # room is made for it
+            return True
+        return _is_within_limits(accounts, at, late) and _is_within_budgets(accounts, late, lefts)
+
+    def is_held(shape: Shape) -> bool:
+        return any(kind.holds(shape) for kind in accounts.kinds)
+
+    return at.late_lines.foremost(is_held, may_start)
+
+
+def _is_within_limits(accounts: AllLimits, at: Account, late: LateRequest) -> bool:
+    """Whether a request is within its user's limits and those inside a project, and no limit is less than it needs.
+
+    That is beside what runs there and is not going, nor of a lower class of its own project.
+    """
+    account, cost, qos = accounts.by_id[late.project], late.shape.cost, accounts.qos[late.shape.qos]
+    runs = accounts.runs.get((late.user, qos.name))
+    if qos.running_per_user is not None and runs is not None and runs.used >= qos.running_per_user:
+        return False
+    limit = accounts.allowances.user_limit_milli(account.project, late.user)
+    if limit is not None and account.users[late.user].used + cost > limit:
+        return False
+    below, is_inside = account.used_below(accounts.qos, qos.priority), True
+    for one in account.path:
+        is_inside = is_inside and one is not at
+        stays = one.used - one.going - below if is_inside else 0
+        if one.limit is not None and stays + cost > one.limit:
+            return False
+    return True
+
+
+def _is_within_budgets(accounts: AllLimits, late: LateRequest, lefts: dict[ProjectId, int | None]) -> bool:
+    """Whether budgets reach for a request once what is hot there has left; `lefts` remembers what they have."""
+    for one in accounts.by_id[late.project].path:
+        name = one.project.id
+        if name not in lefts:
+            lefts[name] = one.spendable(accounts.now_ms, without_hot=True)
+        left = lefts[name]
+        if left is not None and left < late.shape.charged * late.walltime_ms:
+            return False
+    return True
