@@ -13,7 +13,7 @@ from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.branches import Branch
 from gpu_worker.scheduler.accounts.kept_limits import first_late
 from gpu_worker.scheduler.actions import Action
-from gpu_worker.scheduler.leases.leases import Lease
+from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.placement.keep_time import is_kept_from
 from gpu_worker.scheduler.state import State
 
@@ -34,6 +34,8 @@ def _in_way(state: State, at: Account) -> Iterator[Lease]:
         return
     over = at.used + sum(at.hot.values()) + at.late[first] - at.limit
     late = state.pending[first]
+    if over <= 0 or not _has_node(state, late):
+        return
     account, cost = state.accounts.of(late.project), late.entry.shape.cost
     for name, amount in at.hot.items():
         if over <= 0:
@@ -44,6 +46,11 @@ def _in_way(state: State, at: Account) -> Iterator[Lease]:
         if not _is_covered_inside(state, lease, at) and not is_kept_from(state, lease, account, cost):
             over -= amount
             yield lease
+
+
+def _has_node(state: State, late: Request) -> bool:
+    """Whether a node could hold a request until it is over, by the time at which it is to be drained."""
+    return any(node.holds(late.entry.shape) for node in state.nodes.values() if not node.is_drained)
 
 
 def _is_covered_inside(state: State, lease: Lease, at: Account) -> bool:
