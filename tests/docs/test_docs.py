@@ -32,6 +32,11 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     assert missing == []
 
 
+def test_the_changelog_says_each_thing_once() -> None:
+    entries = [line[:60] for line in (HERE / "CHANGELOG.md").read_text().splitlines() if line.startswith("* ")]
+    assert sorted(entries) == sorted(set(entries))
+
+
 def test_every_option_setting_and_error_is_documented() -> None:
     from bulletin import errors
     from bulletin_magic.commands.options import BACKGROUND, FLAGS, RESOURCE_OPTIONS, RUN_OPTIONS
