@@ -15,8 +15,8 @@ from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.page_answers import PageAnswers
 from gpu_worker.scheduler import events
 from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, EVE, BrokerParts
-from tests.unit.gpu_worker.broker.held_leases import held
 from tests.unit.gpu_worker.broker.ledger_records import record
+from tests.unit.gpu_worker.broker.node_reports import held
 
 PAGE = Person(user=UserName("bulletin"), is_admin=True, is_page=True)
 

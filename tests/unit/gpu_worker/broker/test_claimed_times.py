@@ -13,7 +13,7 @@ from gpu_worker.broker.agent_admission import AgentAdmission
 from gpu_worker.broker.claimed_times import limit_claims, longest_ms
 from gpu_worker.node_registry import NodeRegistry
 from tests.unit.gpu_worker.broker.broker_parts import ADMIN, BrokerParts
-from tests.unit.gpu_worker.broker.held_leases import held
+from tests.unit.gpu_worker.broker.node_reports import held
 
 NOW_MS = 10**12
 HUGE = (2**63, 10**17, -(2**63), -1)

@@ -16,7 +16,7 @@ from gpu_worker.broker.engine_reports import EngineReports
 from gpu_worker.broker.node_sentences import LEFT
 from gpu_worker.node_registry import NodeRegistry
 from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, EVE, BrokerParts
-from tests.unit.gpu_worker.broker.held_leases import held
+from tests.unit.gpu_worker.broker.node_reports import held
 
 
 def noted(broker: BrokerParts) -> object:

@@ -16,7 +16,7 @@ from gpu_worker.broker.agent_admission import AgentAdmission
 from gpu_worker.broker.node_claims import find_excess, limit_measures
 from gpu_worker.node_registry import NodeRegistry
 from tests.unit.gpu_worker.broker.broker_parts import ANN, BrokerParts
-from tests.unit.gpu_worker.broker.held_leases import held
+from tests.unit.gpu_worker.broker.node_reports import done, held
 
 HUGE = 2**63
 GPU = wire.SlotOffer(slot=SlotId("gpu-0"), kind="gpu", name="A100")
@@ -101,26 +101,16 @@ def test_names_of_users_and_projects_keep_no_node_out(broker: BrokerParts) -> No
 def test_what_a_node_has_measured_is_within_this_world(
     busy: float | None, peak: int | None, sent: int, label: str
 ) -> None:
-    done = wire.CellDone(
-        lease=LeaseId("l"),
-        session=SessionId("s"),
-        cell=CellId("c"),
-        user=UserName("ann"),
-        project=ProjectId("maths"),
-        qos="interactive",
-        slots=(),
-        usage=wire.CellUsage(
-            outcome=CellOutcome.RETURNED,
-            ran_ms=1,
-            held_ms=1,
-            peak_memory_bytes=peak,
-            mean_utilization=busy,
-            bytes_sent=sent,
-            bytes_returned=sent,
-        ),
-        label=label,
+    usage = wire.CellUsage(
+        outcome=CellOutcome.RETURNED,
+        ran_ms=1,
+        held_ms=1,
+        peak_memory_bytes=peak,
+        mean_utilization=busy,
+        bytes_sent=sent,
+        bytes_returned=sent,
     )
-    cut = limit_measures(done)
+    cut = limit_measures(done(usage=usage, label=label))
     assert isinstance(cut, wire.CellDone)
     assert cut.usage.mean_utilization is None or 0 <= cut.usage.mean_utilization <= 1
     assert cut.usage.peak_memory_bytes is None or 0 <= cut.usage.peak_memory_bytes <= 2**50

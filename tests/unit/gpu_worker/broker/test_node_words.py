@@ -5,10 +5,11 @@ from typing import Any
 
 from msgspec import structs
 
-from bulletin.codes import CellOutcome, LeaseEnd
-from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, UserName
+from bulletin.codes import LeaseEnd
+from bulletin.ids import AgentId, CellId, LeaseId, RequestId
 from bulletin.wire import messages as wire
 from tests.unit.gpu_worker.broker.broker_parts import BrokerParts
+from tests.unit.gpu_worker.broker.node_reports import done
 from tests.unit.gpu_worker.broker.two_notebooks import (
     prepared,
     says,
@@ -111,21 +112,9 @@ def test_a_node_lists_its_own_cells_and_no_others(pool: BrokerParts) -> None:
 def test_cells_that_a_node_makes_up_without_end_take_little_of_the_broker_and_its_ledger(
     pool: BrokerParts,
 ) -> None:
-    usage = wire.CellUsage(outcome=CellOutcome.RETURNED, ran_ms=1, held_ms=1)
-    done = wire.CellDone(
-        lease=LeaseId("l"),
-        session=SessionId("s"),
-        cell=CellId("c"),
-        user=UserName("ann"),
-        project=ProjectId("maths"),
-        qos="interactive",
-        slots=(),
-        usage=usage,
-    )
-
     async def flood(node: str, number: int) -> None:
         for at in range(number):
-            await pool.agents.take(node.encode(), structs.replace(done, lease=LeaseId(f"{node}-{at}")))
+            await pool.agents.take(node.encode(), done(lease=LeaseId(f"{node}-{at}"), slots=()))
 
     asyncio.run(flood("lying", 20_000))
     assert pool.writer.unwritten <= 6_000

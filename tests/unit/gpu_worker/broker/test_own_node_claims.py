@@ -25,7 +25,7 @@ from gpu_worker.scheduler.events import OwnNodesAwaited, UseRecalled
 from gpu_worker.scheduler.nodes.own_nodes import AWAY_MS
 from gpu_worker.scheduler.policy.projects import SchedulerSettings
 from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, EVE, HOUR_MS, BrokerParts
-from tests.unit.gpu_worker.broker.held_leases import held
+from tests.unit.gpu_worker.broker.node_reports import held
 
 OWN, SHARED = AgentId("box"), AgentId("shared")
 MINUTE_MS = 60_000

@@ -13,7 +13,7 @@ from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.records import CellRecord
 from gpu_worker.scheduler import events
 from tests.unit.gpu_worker.broker.broker_parts import ANN, EVE, HOUR_MS, BrokerParts
-from tests.unit.gpu_worker.broker.held_leases import held
+from tests.unit.gpu_worker.broker.node_reports import held
 
 
 def _write_ended(broker: BrokerParts, user: str, name: str) -> None:

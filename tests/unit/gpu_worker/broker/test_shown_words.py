@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from bulletin.codes import CellOutcome
-from bulletin.ids import AgentId, CellId, KernelId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
+from bulletin.ids import AgentId, KernelId, RequestId
 from bulletin.wire import console, messages as wire
 from bulletin.wire.messages.allowance_requests import RequestAllowance
 from gpu_worker.broker import translate
 from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, TOKEN, BrokerParts
+from tests.unit.gpu_worker.broker.node_reports import done
 
 #: What hides or moves letters: controls of a terminal, and those of the direction of writing.
 CONTROLS = "\u200b\u200c\u200d\x1b\x07\x7f\x9b\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"
@@ -31,17 +31,6 @@ def test_what_somebody_says_of_a_request_and_calls_their_cells_has_none_of_them(
     asyncio.run(submit())
     [waiting] = broker.ask(ADMIN, console.AskQueue()).waiting
     [asked] = broker.ask(ANN, RequestAllowance(walltime_ms=100 * 3_600_000, why=words)).rows
-    done = wire.CellDone(
-        lease=LeaseId("l"),
-        session=SessionId("s"),
-        cell=CellId("c"),
-        user=UserName("ann"),
-        project=ProjectId("maths"),
-        qos="interactive",
-        slots=(SlotId("gpu-0"),),
-        usage=wire.CellUsage(outcome=CellOutcome.RETURNED, ran_ms=1, held_ms=1),
-        label=words,
-    )
     node = wire.Register(
         protocol=wire.PROTOCOL,
         version="1",
@@ -51,7 +40,7 @@ def test_what_somebody_says_of_a_request_and_calls_their_cells_has_none_of_them(
         address=wire.AgentAddress(address="", public_key=""),
         slots=(),
     )
-    assert waiting.label == asked.why == translate.record(done, node, 1, ()).label == "final run"
+    assert waiting.label == asked.why == translate.record(done(label=words), node, 1, ()).label == "final run"
 
 
 def test_words_of_any_language_stay_as_they_are(broker: BrokerParts) -> None:

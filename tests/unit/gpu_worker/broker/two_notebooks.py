@@ -17,7 +17,7 @@ from gpu_worker.broker.session_names import SessionNames
 from gpu_worker.scheduler import events
 from tests.unit.gpu_worker.broker.broker_parts import BrokerParts
 from tests.unit.gpu_worker.broker.fake_hub import SCOPE, FakeHub
-from tests.unit.gpu_worker.broker.held_leases import held
+from tests.unit.gpu_worker.broker.node_reports import held
 
 #: Each notebook's connection is called as its user.
 KERNELS = {"ann": KernelId("ann-kernel"), "eve": KernelId("eve-kernel")}
