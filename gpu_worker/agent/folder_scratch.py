@@ -5,17 +5,17 @@ it is, and it ends with that; else the agent removes it. What is in it is its te
 remove, or be deeper than Python's own rmtree goes. So a program does that, which nobody waits for.
 """
 
-import asyncio
 import hashlib
 import os
-import subprocess
 import tempfile
+from asyncio.subprocess import DEVNULL
 from collections.abc import Iterable
 from pathlib import Path
 
 from bulletin.ids import AgentId, LeaseId
 from gpu_worker.config import PoolSettings
 from gpu_worker.executor.namespaces import TEMPORARY
+from gpu_worker.running_program import running_program
 
 
 class FolderScratch:
@@ -47,13 +47,8 @@ class FolderScratch:
         """Remove these folders, one after the other."""
         for folder in folders:
             if folder.is_symlink() or folder.exists():
-                command = ("rm", "-rf", "--", str(folder))
-                program = await asyncio.create_subprocess_exec(*command, stderr=subprocess.DEVNULL)
-                try:
+                async with running_program("rm", "-rf", "--", str(folder), stderr=DEVNULL) as program:
                     await program.wait()
-                except asyncio.CancelledError:
-                    program.kill()
-                    raise
 
 
 def _hash(text: str) -> str:

@@ -1,11 +1,9 @@
 """When the job of Slurm ends that an agent runs in, however it came to be there: an engine's job, or a user's own."""
 
 import asyncio
-import contextlib
-import os
-import signal
-import subprocess
 import time
+from asyncio import timeout
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Mapping
 
 import msgspec
@@ -15,11 +13,10 @@ from bulletin.wire.messages import NEVER_MS
 from gpu_worker.agent.departure import Departure
 from gpu_worker.config import PoolSettings
 from gpu_worker.faults import Faults
+from gpu_worker.running_program import running_program
 from gpu_worker.slurm_durations import read_first_end_ms
 
 _PATIENCE_S = 20.0
-#: So long one that is ended may take to be gone.
-_END_S = 1.0
 #: So often Slurm is asked again: its owner, or an admin of the cluster, may give a job more time, or less.
 _LOOK_S = 30.0
 #: Times that are no further apart are the same: Slurm counts whole seconds, and takes some to answer.
@@ -61,30 +58,14 @@ async def _ask(job: str) -> tuple[list[str], str]:
     # a zone, so that the hour in which clocks are put back is there twice.
     asked = ["squeue", "--noheader", f"--jobs={job}", "--states=RUNNING", "--format=%L"]
     try:
-        # As a session of its own: some sites have a script there, which is ended with what it has started.
-        squeue = await asyncio.create_subprocess_exec(
-            *asked, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-        )
-    except OSError as error:
-        return [], str(error)
-    try:
-        async with asyncio.timeout(_PATIENCE_S):
+        # Some sites have a script there, which is ended with what it has started.
+        async with running_program(*asked, stdin=DEVNULL, stdout=PIPE, stderr=PIPE) as squeue, timeout(_PATIENCE_S):
             said, complaint = (words.decode(errors="replace") for words in await squeue.communicate())
     except TimeoutError:
         return [], f"squeue does not answer within {_PATIENCE_S:.0f} s"
-    finally:
-        await _end(squeue)
+    except OSError as error:
+        return [], str(error)
     return said.split() if squeue.returncode == 0 else [], complaint.strip()
-
-
-async def _end(program: asyncio.subprocess.Process) -> None:
-    """End a program that still runs; who ends does not wait for one that the system does not let go."""
-    if program.returncode is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(program.pid, signal.SIGKILL)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_END_S):
-                await program.wait()
 
 
 def _find_end_ms(job: str, environ: Mapping[str, str]) -> int:

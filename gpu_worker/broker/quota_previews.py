@@ -13,6 +13,7 @@ from bulletin.units import DAY_MS
 from bulletin.wire.messages.quota_edits import PreviewRow, QuotaPreview
 from gpu_worker.broker.agents import Agents
 from gpu_worker.harmless_environment import select_harmless
+from gpu_worker.running_program import running_program
 from gpu_worker.scheduler.policy.projects import SchedulerSettings
 
 #: The program, by its name: the broker imports no simulator.
@@ -81,18 +82,14 @@ class QuotaPreviews:
 
     async def _work_out(self, now: SchedulerSettings, then: SchedulerSettings) -> QuotaPreview:
         async with self._free:
-            program = await asyncio.create_subprocess_exec(
+            preview = running_program(
                 sys.executable, "-m", _PROGRAM, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=self._environ()
             )
             try:
-                async with asyncio.timeout(_LONGEST_S):
+                async with preview as program, asyncio.timeout(_LONGEST_S):
                     out, error = await program.communicate(self._question(now, then))
             except TimeoutError:
                 return QuotaPreview(state="failed", sentence=_FAILED.format(f" in {_LONGEST_S:.0f} s"))
-            finally:
-                if program.returncode is None:
-                    program.kill()
-                    await program.wait()
         if program.returncode:
             self._log.error(
                 "a preview failed", status=program.returncode, problem=error.decode(errors="replace")[-500:]

@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 import os
-import signal
 import sys
+from asyncio.subprocess import PIPE
 from collections.abc import Sequence
 from typing import Literal
 
@@ -14,6 +14,7 @@ from bulletin.restarts import RestartDelays
 from gpu_worker.config import PoolSettings, serves_hub
 from gpu_worker.engines.engine import BAD_CONFIG, IDLE
 from gpu_worker.harmless_environment import select_harmless
+from gpu_worker.running_program import running_program
 
 _FIRST_DELAY_S = 0.1
 _HEALTHY_AFTER_S = 10.0
@@ -46,14 +47,12 @@ class PoolPart:
             await asyncio.sleep(delay_s)
 
     async def _run_once(self) -> int:
-        process = await asyncio.create_subprocess_exec(
-            *self._command, stdin=asyncio.subprocess.PIPE, env=_environ(self._part), start_new_session=True
-        )
-        try:
-            return await process.wait()
-        except asyncio.CancelledError:
-            await _end(process)
-            raise
+        async with running_program(*self._command, stdin=PIPE, env=_environ(self._part)) as process:
+            try:
+                return await process.wait()
+            except asyncio.CancelledError:
+                await _end(process)
+                raise
 
 
 def _environ(part: str) -> dict[str, str]:
@@ -75,10 +74,6 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     """End it at once: its standard input ends. SIGTERM would let cells have their grace, in a pool that is gone."""
     assert process.stdin is not None
     process.stdin.close()
-    try:
+    with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_END_S):
             await process.wait()
-    except TimeoutError:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()

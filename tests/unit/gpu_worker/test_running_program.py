@@ -1,0 +1,63 @@
+"""A program that runs for as long as a block does, and is gone with it, whenever that ends."""
+
+import asyncio
+import os
+from asyncio.subprocess import PIPE
+from pathlib import Path
+
+import pytest
+
+from gpu_worker.running_program import running_program
+
+
+def is_read(fifo: Path) -> bool:
+    try:
+        os.close(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("steps", range(12))
+def test_who_is_cancelled_while_it_starts_or_runs_ends_and_leaves_nothing_of_it(steps: int, tmp_path: Path) -> None:
+    """What it has started holds its pipes."""
+    never = tmp_path / "never"
+    os.mkfifo(never)
+
+    async def run() -> None:
+        async with running_program("sh", "-c", f"cat {never}; :", stdin=PIPE, stdout=PIPE, stderr=PIPE) as program:
+            await program.communicate()
+
+    async def main() -> bool:
+        runs = asyncio.create_task(run())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        runs.cancel()
+        await asyncio.wait([runs])
+        return runs.cancelled()
+
+    assert asyncio.run(main())
+    assert not is_read(never)
+
+
+def test_who_leaves_the_block_takes_what_the_program_has_started_along(tmp_path: Path) -> None:
+    never, begun = tmp_path / "never", tmp_path / "begun"
+    os.mkfifo(never)
+    os.mkfifo(begun)
+
+    async def main() -> int | None:
+        async with running_program("sh", "-c", f"cat {never} & echo > {begun}; wait") as program:
+            await asyncio.to_thread(begun.read_text)
+        return program.returncode
+
+    assert asyncio.run(main()) == -9
+    assert not is_read(never)
+
+
+def test_what_cannot_be_started_says_why() -> None:
+    async def main() -> None:
+        async with running_program("/nowhere/program"):
+            raise AssertionError
+
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        asyncio.run(main())
