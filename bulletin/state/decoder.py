@@ -148,6 +148,8 @@ class Decoder:
                 old = existing[memo_index] if memo_index < known and data[at] == MEMOIZE else None
                 if old is None:
                     push(kind())
+                    if op == EMPTY_SET:
+                        filling.note_set(stack[-1], set())
                 elif type(old) is kind:
                     before = old.copy()
                     undoable(_FILL[kind], old, before)

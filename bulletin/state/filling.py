@@ -6,6 +6,7 @@ class as it gets its state, or as it is put into a set, would meet one that has 
 
 import sys
 from collections.abc import Callable
+from operator import is_
 from types import NoneType
 from typing import Any, NamedTuple
 
@@ -27,7 +28,7 @@ class Filling:
     def __init__(self) -> None:
         self._late: list[_Step] = []
         self._targets: dict[int, Exception] = {}  # by id, with what its first step has failed with
-        self._sets: list[tuple[set[Any], set[Any]]] = []  # those that get their items anew, and what was in each
+        self._sets: list[tuple[set[Any], set[Any], list[Any]]] = []  # with a copy of each, and its order, as it was
 
     def do(self, act: Callable[..., object], target: Any, *args: Any) -> None:
         """Do a step, or note it for `finish` if it fails, or if one of the same target waits: items keep their order.
@@ -46,8 +47,8 @@ class Filling:
             self._targets[id(target)] = problem
 
     def note_set(self, held: set[Any], before: set[Any]) -> None:
-        """Note what was in a set that gets its items anew: the very same ones are to keep their order."""
-        self._sets.append((held, before))
+        """Note a set that gets its items, and a copy of it as it was: the very same ones are to keep their order."""
+        self._sets.append((held, before, list(held)))
 
     def is_late(self, value: object) -> bool:
         """Tell whether a step of this object waits, so that a copy would miss something. Nobody copies classes."""
@@ -69,8 +70,7 @@ class Filling:
     def finish(self) -> None:
         """Do what is left, as often as some of it succeeds. Raises what the first step fails with that never does.
 
-        Sets with the items that they had then get back their order, which is this side's own (at first, a copy's): it
-        tells what came first where addresses collide, and all else that holds such a set would look changed.
+        Then sets get an order that is this side's own: it tells what came first where hashes collide.
         """
         while self._late:
             late, self._late = self._late, []
@@ -79,19 +79,36 @@ class Filling:
                 self.do(step.act, step.target, *step.args)
             if len(self._late) == len(late):
                 raise self._late[0].problem
-        for held, before in self._sets:
-            if len(held) == len(before) and _has_the_same(held, before):
-                fill_set(held, before)
+        for held, before, order in self._sets:
+            _put_in_order(held, before, order)
 
 
 #: Atoms whose hash is the same as long as the process lives, and which are equal to no other that is to be told apart.
 _STEADY = frozenset({str, bytes, int, bool, NoneType})
 
 
-def _has_the_same(held: set[Any], before: set[Any]) -> bool:
-    """Tell whether two sets have the very same items, with hashes that nothing changes."""
+def _put_in_order(held: set[Any], before: set[Any], order: list[Any]) -> None:
+    """Give a set the order that the very same items had in it, or else one that it keeps when it gets them again.
+
+    Objects have their addresses as hashes, and so another order on each side. A set that changes its order looks
+    changed, and so does all else that holds it: each side would send it to the other again and again.
+    """
+    if _has_order(held, order):
+        return
     keys = set(map(_key, held))
-    return None not in keys and keys == set(map(_key, before)) and held <= before
+    if None in keys:
+        return
+    is_as_before = len(order) == len(held) and keys == set(map(_key, order)) and held <= before
+    if is_as_before:
+        fill_set(held, before)
+        if not _has_order(held, order):  # a copy has the table of one that was made at once
+            fill_set(held, order)
+    if any(type(key) is int for key in keys) and not (is_as_before and _has_order(held, order)):
+        fill_set(held, held.copy())  # the order of a copy is that of the copy's copy
+
+
+def _has_order(held: set[Any], order: list[Any]) -> bool:
+    return len(held) == len(order) and all(map(is_, held, order))
 
 
 def _key(value: Any) -> object:

@@ -44,6 +44,50 @@ def test_a_graph_with_sets_is_sent_once_for_each_change(change: str, notebook: N
             assert sent(notebook) == []
 
 
+MADE_IN_MANY_WAYS = """
+import random
+class Item: pass
+class Holder:
+    def __init__(self, held):
+        self.held, self.grad = held, 0
+        def back():
+            self.grad += 1
+        self.back = back
+rng = random.Random({seed})
+space = [Item() for _ in range(3000)]
+items = rng.sample(space, 60)
+def make():
+    held, many = set(), rng.choice([items, space])
+    for item in rng.sample(many, rng.randrange(len(many))):
+        held.add(item)
+    for item in rng.sample(sorted(held, key=id), rng.randrange(len(held) + 1)):
+        held.discard(item)
+    return rng.choice([held, held.copy(), set(list(held)), held | set()])
+holders = [Holder(make()) for _ in range(30)]
+del space
+"""
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_however_sets_were_made_what_nobody_changes_is_not_sent_again(seed: int, notebook: Notebook) -> None:
+    notebook.local(MADE_IN_MANY_WAYS.format(seed=seed))
+    notebook.gpu("holders; None")
+    for run in (notebook.gpu, notebook.local):
+        run("for holder in holders[::3]: holder.back()")
+        notebook.gpu("holders; None")
+        for _ in range(2):
+            notebook.gpu("holders; None")
+            assert sent(notebook) == []
+
+
+@pytest.mark.parametrize("made", ["set([16, 1, 2, 3, 4, 5])", "{16, 1, 2, 3, 4, 5}", "set(range(0, 4000, 96))"])
+def test_a_set_of_numbers_is_gone_through_as_before(made: str, notebook: Notebook) -> None:
+    notebook.local(f"x = [{made}, 0]; order = list(x[0])")
+    for _ in range(3):
+        notebook.gpu("x[1] += 1")
+        assert list(notebook["x"][0]) == notebook["order"]
+
+
 def test_a_set_that_gets_its_items_anew_keeps_its_order(notebook: Notebook) -> None:
     notebook.local(GRAPH)
     orders = []
