@@ -25,11 +25,14 @@ top = Node(*nodes)
 
 
 def sent(notebook: Notebook) -> list[str]:
-    """What values and definitions the last cell took along, and brought back."""
+    """What values, by their names, and definitions the last cell took along, and brought back."""
     assert notebook.captured is not None
-    back = Exchange.unpack(notebook.answer["parts"])
-    kinds = [stream.kind for stream in (*notebook.captured.exchange.streams, *back.streams)]
-    return [kind for kind in kinds if kind in ("unit", "definitions")]
+    found = []
+    for exchange in (notebook.captured.exchange, Exchange.unpack(notebook.answer["parts"])):
+        for stream in exchange.streams:
+            named = [name for name, number in exchange.bound.items() if number == stream.root]
+            found += named or ["a value"] if stream.kind == "unit" else [stream.kind] * (stream.kind == "definitions")
+    return found
 
 
 @pytest.mark.parametrize("change", ["[node.back() for node in nodes]", "top.back()", "nodes[50].before.add(top)"])
