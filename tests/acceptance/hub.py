@@ -25,7 +25,8 @@ _TEST_CONFIG = """\
 import os
 import bulletin_spawner.setup as setup
 
-test = {{"groups": ["course"], "pool_args": ["--slots=1", "--device=cpu"], "manage_from_servers": False}}
+options = ["--slots=1", "--device=cpu", "--Pool.leave_grace=1"]
+test = {{"groups": ["course"], "pool_args": options, "manage_from_servers": False}}
 setup.configure = lambda c, real=setup.configure, **given: real(c, **(given | test))
 load_subconfig({config!r})
 c = get_config()

@@ -45,6 +45,16 @@ class Client:
         self.context.destroy(linger=0)
 
 
+#: What a killed notebook has not taken, and a cell that runs, are not waited for when a test is over.
+LEAVES_SOON = "--Pool.leave_grace=1"
+
+
+def in_tests(options: Sequence[str]) -> list[str]:
+    """Options of a pool or an agent, with those of the tests where it has no others."""
+    chosen = [option.partition("=")[0] for option in options]
+    return [*options, *([] if "--Pool.leave_grace" in chosen else [LEAVES_SOON])]
+
+
 class PoolProcess:
     """`bulletin pool` in a folder of its own."""
 
@@ -59,7 +69,7 @@ class PoolProcess:
         """Start it, with the environment of a hub that manages it, if one does, by the command `under` if given."""
         self.folder = folder
         self.log = (folder.parent / f"{folder.name}.log").open("ab")
-        options = ["--device", device, *arguments]
+        options = in_tests(["--device", device, *arguments])
         if "--isolation" not in arguments:
             options += ["--isolation", "shared"]
         self.process = subprocess.Popen(

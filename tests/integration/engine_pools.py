@@ -12,12 +12,12 @@ import psutil
 from bulletin.wire import keys
 from gpu_worker.node_registry import NodeRegistry
 from tests.clean_environ import clean_environ
-from tests.integration.conftest import PATIENCE_S, until
+from tests.integration.conftest import LEAVES_SOON, PATIENCE_S, until
 from tests.integration.nodes import picture
 from tests.processes import has_ended
 
 #: Soon, so that tests need not wait.
-SOON = ("--Scaling.look=0.3", "--Scaling.patience=0", "--Pool.leave_grace=1")
+SOON = ("--Scaling.look=0.3", "--Scaling.patience=0", LEAVES_SOON)
 START = """#!/bin/sh
 [ -e {stop} ] && {{ echo 'no host is left' >&2; exit 3; }}
 folder={hosts}/$BULLETIN_NODE

@@ -18,7 +18,7 @@ USERS = {"alice": free_uid(61_000), "bob": free_uid(62_000)}
 #: By which the pool can be found.
 POOL_NAME = "pool.example"
 #: Of each node, so that two cells need two of them, and nothing large is imported first.
-SMALL = "\nc.Pool.slots = 1\nc.Pool.device = 'cpu'\nc.Pool.preload = []\n"
+SMALL = "\nc.Pool.slots = 1\nc.Pool.device = 'cpu'\nc.Pool.preload = []\nc.Pool.leave_grace = 1\n"
 
 
 def blocks(title: str) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ from bulletin import __version__
 from bulletin.wire import channel, frames, keys, messages as wire
 from bulletin.wire.keys import Keys
 from tests.clean_environ import clean_environ
-from tests.integration.conftest import PATIENCE_S, Client, until
+from tests.integration.conftest import PATIENCE_S, Client, in_tests, until
 
 #: What the log of an agent says that may give its slots.
 ACCEPTED = 'event="accepted by the broker"'
@@ -36,9 +36,10 @@ class Part:
         self, part: str, folder: Path, *options: str, under: Sequence[str] = (), hub: Mapping[str, str] | None = None
     ) -> None:
         self.folder, self.log = folder, folder.with_name(f"{folder.name}.{part}.log")
+        words = in_tests(options) if part == "agent" else options
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*under, *COMMAND, part, "--folder", str(folder), *options],
+                [*under, *COMMAND, part, "--folder", str(folder), *words],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -121,7 +121,7 @@ def parts(
     os.lchown(theirs, UIDS["alice"], UIDS["alice"])
     (folder / "bulletin_config.py").write_text(
         "c.Pool.isolation = 'unix-user'\nc.Pool.agent_user = 'bulletin'\nc.Pool.require = ['namespaces']\n"
-        "c.Pool.slots = 1\nc.Pool.device = 'cpu'\nc.Pool.preload = []\n"
+        "c.Pool.slots = 1\nc.Pool.device = 'cpu'\nc.Pool.preload = []\nc.Pool.leave_grace = 1\n"
         f"c.Pool.environments = {{'theirs': {str(theirs)!r}}}\n"
     )
     pool = folder / "bulletin"  # systemd makes it for the broker's user; here it is that user's home
