@@ -2,10 +2,11 @@
 
 import os
 import sys
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.shares import deal
 
 if settings.get_current_profile_name() in {"default", "ci"}:  # no other one was chosen on the command line
     settings.register_profile(
@@ -17,21 +18,13 @@ if settings.get_current_profile_name() in {"default", "ci"}:  # no other one was
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-TESTS = Path(__file__).parent
-#: Folders whose tests take longest, the longest first. All others come after them.
-SLOW_FOLDERS = ("acceptance", "notebooks", "integration", "gpu", "conformance", "state", "scheduler")
-
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests that take longest, and keep those of a folder together; inside it the order stays random.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin each process with its live tests; inside a folder the order stays random.
 
-    So no process of the tests is left alone with a long test at the end, and what a folder shares (a hub, a pool, an
-    executor) is started in one or two of them, not in each.
+    Who is done takes the last ones of others. So what a folder shares (a hub, a pool, an executor) is started in one
+    or two processes, not in each, and what is taken at the end is short.
     """
-    items.sort(key=lambda item: _rank(item.path))
-
-
-def _rank(path: Path) -> int:
-    folder = path.relative_to(TESTS).parts[0] if path.is_relative_to(TESTS) else ""
-    return SLOW_FOLDERS.index(folder) if folder in SLOW_FOLDERS else len(SLOW_FOLDERS)
+    shares = deal(items, getattr(config, "workerinput", {}).get("workercount", 1))
+    items[:] = [item for share in shares for item in share]
