@@ -30,7 +30,6 @@ import sys
 from making.debian_packages import install_chromium
 from making.front_ends import build_lab, build_pages, install_proxy
 from making.local_hub import run_hub
-from making.newest_python import test_newest
 from making.processes import HERE, Problem, do, say
 from making.python_environments import PYTHON, VENV, install, install_torch, make_venv
 from making.second_try import run_tests
@@ -67,7 +66,10 @@ def lint() -> None:
 
 
 def test(arguments: list[str]) -> None:
-    """All checks, and all tests on all cores, or what the arguments say. Types are checked while the tests run."""
+    """All checks, and all tests on all cores, or what the arguments say.
+
+    Types are checked while the tests run, and the newest Python plays the main job.
+    """
     install_chromium()
     install("test")
     install_proxy()
@@ -75,21 +77,31 @@ def test(arguments: list[str]) -> None:
     build_lab()
     install_torch()
     lint()
-    types = subprocess.Popen([VENV / "bin" / "mypy", "--no-error-summary"], cwd=HERE, stdout=subprocess.PIPE, text=True)
+    beside = {"the types are wrong": _start(VENV / "bin" / "mypy", "--no-error-summary")}
+    if not arguments:
+        beside["the newest Python does not play the main job"] = _start(PYTHON, "-m", "making.newest_python")
     failed = []
     try:
         if arguments:
             do(PYTHON, "-m", "pytest", *arguments)
         else:
             run_tests(*EVERYTHING)
-            test_newest()
     except Problem as problem:
         failed.append(str(problem))
-    said, _ = types.communicate()
-    if types.returncode:
-        failed.append(f"the types are wrong:\n{said}")
+    for what, process in beside.items():
+        said, _ = process.communicate()
+        if process.returncode:
+            failed.append(f"{what}:\n{said}")
+        elif said:
+            print(said, end="")
     if failed:
         raise Problem("\n".join(failed))
+
+
+def _start(*command: object) -> subprocess.Popen[str]:
+    """Start what runs beside the tests; what it says comes when they are over."""
+    words = [str(word) for word in command]
+    return subprocess.Popen(words, cwd=HERE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 def mutants(arguments: list[str]) -> None:

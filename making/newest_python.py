@@ -1,10 +1,11 @@
-"""The main job on the newest Python that there is."""
+"""The main job on the newest Python that there is: `python -m making.newest_python`."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
-from making.processes import HERE, do, say, works
+from making.processes import HERE, Problem, do, say, works
 from making.python_environments import PYTHON, PYTHON_MINORS, PYTHON_NEEDED, VENV, digest, find_minor
 
 #: What the newest Python must play: a cell's variables, output and errors, on a pool. And what that needs.
@@ -43,3 +44,10 @@ def test_newest() -> None:
         do(*install_here, "--editable", ".[pool]", *MAIN_JOB_NEEDS)
         stamp.write_text(now)
     do(venv / "bin" / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", MAIN_JOB)
+
+
+if __name__ == "__main__":
+    try:
+        test_newest()
+    except Problem as problem:
+        sys.exit(str(problem))
