@@ -1,5 +1,6 @@
 """A few tests of a live machine are tried again, alone, where they fail beside all others; no other test is."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -41,7 +42,8 @@ def checkout(tmp_path: Path) -> Path:
 
 def run_tests(checkout: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", "from making.second_try import run_tests; run_tests('-q', '-p', 'no:randomly')"]
-    return subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
+    plain = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # most of the time would be theirs
+    return subprocess.run(command, cwd=checkout, env=plain, capture_output=True, text=True, check=False)
 
 
 def test_a_live_test_that_passes_alone_fails_nothing_and_is_named(checkout: Path) -> None:
