@@ -8,7 +8,6 @@ import pickle
 import random
 import subprocess
 import sys
-import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -16,10 +15,8 @@ from pathlib import Path
 import pytest
 
 from bulletin import state
-from bulletin.errors import CannotReturn, CannotSend, StayedBehind
-from bulletin.state import load_transaction
 
-from .notebook import ROOT, Executor, Notebook
+from .notebook import ROOT, Notebook
 
 
 def test_only_what_the_cell_reaches_is_sent(notebook: Notebook) -> None:
@@ -57,110 +54,6 @@ def test_a_name_that_only_a_function_may_look_up_is_left_behind_and_said(noteboo
     assert [(stayed.name, stayed.kind) for stayed in notebook.captured.stayed] == [("gen", "generator")]
     assert (notebook["r"], applied.stayed, next(notebook["gen"])) == (1, [], "a")
     assert "gen is a generator and stayed in the notebook" in str(notebook.gpu("r = f(True)").extra["error"])
-
-
-DIRECT = {
-    "gen = (i for i in 'ab')": "generator",
-    "gen = lock": "_thread.lock",
-    "import zlib\ngen = zlib.compressobj()": "zlib.Compress",
-}
-
-
-@pytest.mark.parametrize("setup", DIRECT)
-def test_a_name_that_cannot_travel_is_refused(setup: str, notebook: Notebook) -> None:
-    notebook.ns["lock"] = threading.Lock()
-    with notebook.ns["lock"]:
-        notebook.local(setup)
-        with pytest.raises(CannotSend) as caught:
-            notebook.gpu("gen")
-    assert (caught.value.name, caught.value.path, caught.value.kind) == ("gen", "gen", DIRECT[setup])
-
-
-NESTED = {
-    "cfg = {'db': type('Db', (), {})(), 'ok': 1}\ncfg['db'].opts = {'sync': [lock]}": ("cfg['db'].opts['sync'][0]", "cfg['db'].opts['sync'][0]", "a lock"),
-    "fh = [open('/dev/null')]\n": ("fh[0]", "fh[0]", "an open file"),
-    "def mk():\n  g = iter(x for x in 'a')\n  return lambda: g\nf = mk()": ("f()", "the variable 'g' inside f", "a generator"),
-    "import functools\np = functools.partial(print, lock)": ("p.args[0]", "p.args[0]", "a lock"),
-    "class S:\n  __slots__ = ('v',)\ns = S()\ns.v = (1, lock)": ("s.v[1]", "s.v[1]", "a lock"),
-    "import zlib\nm = {3: zlib.compressobj()}": ("m[3]", "m[3]", "a zlib.Compress"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("setup", NESTED)
-def test_what_cannot_travel_and_is_nested_is_a_handle_that_names_itself_when_touched(
-    setup: str, notebook: Notebook
-) -> None:
-    expression, path, kind = NESTED[setup]
-    notebook.ns["lock"] = threading.Lock()
-    with notebook.ns["lock"]:
-        notebook.local(setup)
-        notebook.local(f"kept = {expression}")
-        touched = notebook.gpu(f"held = {expression}\nheld.anything").extra["error"]
-        assert str(touched).startswith(f"{path} is {kind} and stayed in the notebook. ")
-        assert notebook["held"] is notebook["kept"]
-        assert notebook.local(expression) is notebook["kept"]
-    if setup.startswith("fh"):
-        notebook["fh"][0].close()
-
-
-def test_a_result_that_cannot_travel_stays_under_its_name_as_a_handle(notebook: Notebook) -> None:
-    notebook.local("a = [1]")
-    applied = notebook.gpu("import zlib\na.append(2)\nm = zlib.compressobj()\nok = 5\n(i for i in 'ab')")
-    assert sorted((stayed.name, stayed.kind) for stayed in applied.stayed) == [
-        ("_", "generator"),
-        ("m", "zlib.Compress"),
-    ]
-    assert (notebook["a"], notebook["ok"]) == ([1, 2], 5)
-    assert repr(notebook["m"]) == "<m is a zlib.Compress and stayed on the pool>"
-    for touch in ("m.group()", "m[0]", "len(m)", "list(m)", "m()", "bool(m)", "m + 1", "m.x = 1", "del m.x"):
-        with pytest.raises(StayedBehind, match=r"m is a zlib\.Compress and stayed on the pool"):
-            notebook.local(touch)
-
-
-def test_an_iterator_over_matches_stays_as_the_part_that_cannot_travel_and_later_cells_go_on_with_it(
-    notebook: Notebook,
-) -> None:
-    stayed = notebook.gpu("import re\nfound = re.finditer('.', 'abc')\nfirst = next(found)[0]").stayed
-    assert [(one.name, one.kind) for one in stayed] == [("found", "_sre.SRE_Scanner")]
-    with pytest.raises(StayedBehind, match="a value inside found"):
-        notebook.local("next(found)")
-    notebook.gpu("rest = [match[0] for match in found]")
-    assert (notebook["first"], notebook["rest"], notebook.local("list(found)")) == ("a", ["b", "c"], [])
-
-
-def test_later_cells_use_a_value_that_stayed_and_it_is_said_once(notebook: Notebook) -> None:
-    notebook.local("n = 0")
-    notebook.gpu("def count():\n  yield from 'abc'\ngen = count()\nbox = [gen]")
-    for expected in "abc":
-        assert notebook.gpu("n = next(gen)").stayed == []
-        assert notebook["n"] == expected
-    assert notebook.gpu("box[0] is gen").extra["result"] is True
-    assert notebook["box"][0] is notebook["gen"]
-
-
-def test_a_handle_of_an_executor_that_is_gone_is_refused(notebook: Notebook) -> None:
-    notebook.gpu("gen = (i for i in 'ab')\nbox = {'gen': gen}")
-    notebook.table = state.Table()
-    with pytest.raises(CannotSend, match="a generator that was lost with the process that held it"):
-        notebook.gpu("next(gen)")
-    touched = notebook.gpu("next(box['gen'])").extra["error"]
-    assert (
-        str(touched)
-        == "gen is a generator and was lost with the process that held it. Run the cell that made it again."
-    )
-
-
-def test_a_handle_of_an_executor_that_is_gone_stops_no_cell_that_does_not_use_it(notebook: Notebook) -> None:
-    notebook.gpu("gen = (i for i in 'ab')")
-    notebook.table = state.Table()
-    handle = notebook["gen"]
-    for n in range(2):
-        applied = notebook.gpu(f"globals()['n'] = {n}")
-        assert (applied.extra.get("error"), notebook["n"], notebook["gen"] is handle) == (None, n, True)
-    touched = notebook.gpu("next(globals()['gen'])").extra["error"]
-    assert str(touched).startswith("gen is a generator and was lost with the process that held it.")
-    notebook.gpu("globals()['gen'] = iter([5])")
-    assert next(notebook["gen"]) == 5
 
 
 def test_a_deleted_name_is_deleted_and_an_absent_name_is_absent(notebook: Notebook) -> None:
@@ -340,119 +233,6 @@ assert here["a"].sum() == 3_000_000
     in_a_process(restored, captured)
 
 
-def answered(notebook: Notebook, executor: Executor, setup: str, cell: str) -> tuple[state.Captured, list[bytearray]]:
-    notebook.local(setup)
-    captured = state.capture(notebook.ns, state.needs(cell, notebook.ns))
-    return captured, executor.ask(cell, captured.parts)["parts"]
-
-
-FRAGILE = "x = [1]\ny = 'keep'\nclass P:\n  n = 1\n  def up(self): return 1\np = P()\ndef f(): return 1\nf.calls = 0"
-BREAKING = "x = [2]\nP.n = 2\nf.calls = 5\ndel y\nclass Bomb:\n  def __reduce__(self): return (int, ('not a number',))\nzz = p.b = Bomb()\np.a = 3; f"
-
-
-def facts(notebook: Notebook) -> tuple[object, ...]:
-    return notebook["x"], notebook["y"], notebook["P"].n, notebook["f"].calls, vars(notebook["p"]), sorted(notebook.ns)
-
-
-def test_an_answer_that_does_not_load_leaves_everything_as_it_was(notebook: Notebook, executor: Executor) -> None:
-    captured, parts = answered(notebook, executor, FRAGILE, BREAKING)
-    before = facts(notebook)
-    with pytest.raises(CannotReturn) as caught:
-        state.apply(parts, notebook.ns, sent=captured)
-    assert caught.value.name == "p"
-    assert facts(notebook) == before
-
-
-def test_a_new_value_that_does_not_load_stays_on_the_pool_and_costs_no_other(notebook: Notebook) -> None:
-    notebook.local(FRAGILE)
-    code = "class Bomb:\n  def __init__(self): self.arms = [1]\n  def __reduce__(self): return (int, ('no number',))\n"
-    applied = notebook.gpu(f"{code}zz = [Bomb()]\nsame = zz\nx.append(2)\nw = 'new'\np.a = 3; f.calls = 5")
-    assert (notebook["x"], notebook["w"], notebook["p"].a, notebook["f"].calls) == ([1, 2], "new", 3, 5)
-    assert [(one.name, one.path) for one in applied.stayed] == [("zz", "zz")]
-    assert "ValueError: invalid literal for int()" in applied.stayed[0].kind
-    with pytest.raises(StayedBehind, match="zz is a value that fails to load here and stayed on the pool"):
-        notebook["zz"].append(1)
-    assert notebook.gpu("zz is same, zz[0].arms").extra["result"] == (True, [1])
-    assert notebook["same"] is notebook["zz"]
-    notebook.gpu("zz = same = zz[0].arms")
-    assert notebook["zz"] == [1]
-
-
-def test_memory_of_a_value_that_did_not_load_is_known_when_another_value_shows_it(notebook: Notebook) -> None:
-    code = "import numpy as np\nclass Bomb:\n  def __init__(self, a): self.a = a\n  def __setstate__(self, state): int(self.__class__.word)\n  word = '1'\n"
-    notebook.gpu(f"{code}Bomb.word = 'no number'\nzz = [Bomb(np.arange(5))]")
-    notebook.gpu("part = zz[0].a[1:]")
-    assert notebook["part"].tolist() == [1, 2, 3, 4]
-    notebook.local("part[0] = 7")
-    assert notebook.gpu("part[0], zz[0].a[1]").extra["result"] == (7, 7)
-
-
-def test_what_looks_for_a_name_where_it_is_loaded_finds_those_of_the_notebook(notebook: Notebook) -> None:
-    code = "import sys\nclass Formula:\n  def __init__(self, text): self.text = text\n  def __setstate__(self, state):\n    self.text = state['text']; self.value = eval(self.text, sys._getframe(1).f_globals)\n"
-    notebook.gpu(f"{code}rate = 3\nformula = Formula('rate + 1')")
-    assert notebook["formula"].value == 4
-    notebook.local("rate = 5\nformula.text = 'rate + 2'")
-    assert notebook.gpu("rate, formula.value").extra["result"] == (5, 7)
-
-
-def test_what_was_lost_before_it_could_be_loaded_is_called_a_value(notebook: Notebook) -> None:
-    code = "class Bomb:\n  def __reduce__(self): return (int, ('no number',))\n"
-    notebook.gpu(f"{code}zz = Bomb()")
-    notebook.table.clear()
-    with pytest.raises(CannotSend, match="it is a value that was lost with the process that held it"):
-        notebook.gpu("zz")
-
-
-def test_a_damaged_answer_leaves_everything_as_it_was(notebook: Notebook, executor: Executor) -> None:
-    captured, parts = answered(notebook, executor, FRAGILE, BREAKING.replace("zz = Bomb()", ""))
-    assert len(parts) == 1
-    before = facts(notebook)
-    places = range(0, len(parts[0]), 37)
-    for damaged in [*(parts[0][:place] for place in places), *(flipped(parts[0], place) for place in places)]:
-        with pytest.raises(CannotReturn):
-            state.apply([damaged], notebook.ns, sent=captured)
-    assert facts(notebook) == before
-
-
-def flipped(stream: bytearray, place: int) -> bytearray:
-    return stream[:place] + bytes([stream[place] ^ 0x10]) + stream[place + 1 :]
-
-
-def test_a_missing_buffer_leaves_everything_as_it_was(notebook: Notebook, executor: Executor) -> None:
-    pytest.importorskip("numpy")
-    captured, parts = answered(notebook, executor, "import numpy as np\nn = 1", "n = 2\na = np.ones(50_000)")
-    assert len(parts) == 2
-    with pytest.raises(CannotReturn):
-        state.apply(parts[:1], notebook.ns, sent=captured)
-    assert (notebook["n"], "a" in notebook.ns) == (1, False)
-
-
-def test_a_failure_while_existing_classes_change_is_undone(
-    notebook: Notebook, executor: Executor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    captured, parts = answered(notebook, executor, FRAGILE, BREAKING.replace("zz = Bomb()", ""))
-    before = facts(notebook)
-    made = load_transaction.LoadTransaction.later
-
-    def then_fail(self: load_transaction.LoadTransaction, change: Callable[[], None], undo: Callable[[], None]) -> None:
-        made(self, change, undo)
-        made(self, lambda: 1 / 0, lambda: None)  # type: ignore[arg-type, return-value]
-
-    monkeypatch.setattr(load_transaction.LoadTransaction, "later", then_fail)
-    with pytest.raises(CannotReturn):
-        state.apply(parts, notebook.ns, sent=captured)
-    assert facts(notebook) == before
-
-
-def test_a_name_bound_anew_while_the_cell_ran_does_not_mislead_the_answer(
-    notebook: Notebook, executor: Executor
-) -> None:
-    captured, parts = answered(notebook, executor, "x = [1]\nkept = x", "y = [x]")
-    notebook.local("x = 'other'")
-    state.apply(parts, notebook.ns, sent=captured)
-    assert notebook["y"][0] is notebook["kept"]
-
-
 def test_a_class_keeps_its_identity_over_many_cells(notebook: Notebook) -> None:
     notebook.local("class P:\n  def __init__(self): self.seen = []\nps = [P()]\nkept = P")
     for turn in range(3):
@@ -472,72 +252,6 @@ def test_a_recent_result_that_the_cell_binds_is_the_users(notebook: Notebook) ->
     notebook.ns["_"] = 41
     notebook.gpu("for _ in range(3): pass")
     assert notebook["_"] == 2
-
-
-def moved(notebook: Notebook, cell: str) -> tuple[int, int]:
-    """Bytes that went there and came back, apart from settings, sources of modules and the like."""
-    for _ in range(2):  # the first takes sources along
-        notebook.gpu("0")
-    assert notebook.captured is not None
-    idle = (
-        sum(memoryview(part).nbytes for part in notebook.captured.parts),
-        sum(len(part) for part in notebook.answer["parts"]),
-    )
-    notebook.gpu(cell)
-    there = sum(memoryview(part).nbytes for part in notebook.captured.parts)
-    return there - idle[0], sum(len(part) for part in notebook.answer["parts"]) - idle[1]
-
-
-UNCHANGED = {
-    "array": "import numpy as np\nx = np.ones(1 << 20)",
-    "list of dicts": "x = [{'a': n, 'b': str(n)} for n in range(2000)]",
-    "instances": "class P:\n  def __init__(self, n): self.n = n; self.kids = [n]\nx = [P(n) for n in range(500)]",
-    "frame": "import pandas as pd\nx = pd.DataFrame({'a': range(9999), 'b': ['text'] * 9999})",
-    "what C code makes anew each time, with what that holds": (
-        "class P: pass\nclass W:\n  def __init__(self, v): self.v = v\n"
-        "  def __reduce__(self): return W.of, (slice(P()), slice(slice(P())), self.v)\n"
-        "  @staticmethod\n  def of(a, b, v): return W(v)\n"
-        "x = [W(str(n) * 9) for n in range(500)]"
-    ),
-    "estimator": "from sklearn.ensemble import RandomForestClassifier\nimport numpy as np\nx = RandomForestClassifier(5).fit(np.eye(50), [0, 1] * 25)",
-    "figure": "import matplotlib; matplotlib.use('agg')\nimport matplotlib.pyplot as plt\nx, ax = plt.subplots()\nax.plot([1, 2])",
-    "model and optimizer": "import torch\nm = torch.nn.Linear(200, 200)\nx = torch.optim.Adam(m.parameters())\nm(torch.ones(1, 200)).sum().backward()\nx.step()",
-}
-
-
-@pytest.mark.parametrize("kind", UNCHANGED)
-def test_what_has_not_changed_is_not_sent_again(kind: str, notebook: Notebook) -> None:
-    pytest.importorskip("torch" if "torch" in UNCHANGED[kind] else "sklearn")
-    notebook.local(UNCHANGED[kind])
-    first = moved(notebook, "n = id(x)")
-    again = moved(notebook, "n = id(x)")
-    assert first[0] > 4000
-    assert again[0] < 1000
-    assert max(first[1], again[1]) < 1000
-
-
-def test_of_a_large_array_only_the_block_that_changed_moves(notebook: Notebook) -> None:
-    pytest.importorskip("numpy")
-    notebook.local("import numpy as np\nx = np.zeros(8 << 20, dtype='u1')\nkept, view = x, x[5:]")
-    assert moved(notebook, "x[3 << 20] = 1")[0] > 8 << 20
-    assert moved(notebook, "x[(5 << 20) + 7] = 2")[1] < (1 << 20) + 2000
-    notebook.local("view[0] = 3")
-    assert 1 << 20 < moved(notebook, "n = int(x.sum())")[0] < (1 << 20) + 2000
-    assert (notebook["n"], notebook.local("kept is x and view.base is x and int(view[(5 << 20) + 2])")) == (6, 2)
-
-
-def test_memory_that_only_one_side_still_finds_is_not_lost(notebook: Notebook) -> None:
-    pytest.importorskip("pandas")
-    notebook.local(
-        "import pandas as pd\nt = pd.DataFrame({'a': [1, 2, 3], 'b': ['x', None, 'y']})\nc = t[t.columns[0]]"
-    )
-    notebook.gpu("t['c'] = 1.5\nn = int(c.sum())")
-    notebook.gpu("del t[t.columns[-1]]")
-    notebook.gpu("c = c * 2\nt['b'] = 'z'")
-    assert notebook.local("list(t.columns), t['b'].tolist(), c.tolist(), n") == (["a", "b"], ["z"] * 3, [2, 4, 6], 6)
-    notebook.local("del t, c")
-    notebook.gpu("0")
-    assert not notebook.table.regions
 
 
 def test_names_to_keep_are_left_alone() -> None:
@@ -581,67 +295,6 @@ def test_a_method_that_came_to_hold_what_cannot_travel_does_not_stop_the_rest(no
     )
     assert [stayed.kind for stayed in applied.stayed] == ["generator"]
     assert (notebook["x"], notebook["p"].a, type(notebook["p"]) is notebook["P"]) == ([1, 2], 1, True)
-
-
-GROW = """
-import random as _r
-_d = _r.Random({seed})
-_all = [[] if _d.random() < 0.5 else {{}} for _ in range(12)]
-for _v in _all:
-    for _ in range(_d.randrange(4)):
-        _w = _d.choice([*_all, _d.randrange(5), 'text', (_d.choice(_all), 1)])
-        if isinstance(_v, list): _v.append(_w)
-        else: _v[_d.randrange(5)] = _w
-a, b, c, d, e = _all[:5]
-"""
-CHANGE = """
-a, b, c, d, e
-import random as _r
-_d = _r.Random({seed})
-_found, _queue = [], [a, b, c, d, e]
-while _queue:
-    _v = _queue.pop(0)
-    if any(_v is _w for _w in _found): continue
-    _found.append(_v)
-    _queue += [_w for _w in (_v.values() if isinstance(_v, dict) else _v) if isinstance(_w, (list, dict, tuple))]
-_boxes = [_v for _v in _found if not isinstance(_v, tuple)]
-for _ in range(_d.randrange(4)):
-    _v, _w = _d.choice(_boxes), _d.choice(_found)
-    if isinstance(_v, list): _v.append(_w)
-    elif _v and _d.random() < 0.5: _v.popitem()
-    else: _v['new'] = _w
-if _d.random() < 0.3: e = [a, _d.choice(_found)]
-"""
-
-
-def shape(values: list[object]) -> list[object]:
-    """Values with a number for each container: equal for two graphs only if they share in the same places."""
-    numbers: dict[int, int] = {}
-    found: list[object] = []
-    queue = list(values)
-    while queue:
-        value = queue.pop(0)
-        if not isinstance(value, list | dict | tuple):
-            found.append(value)
-            continue
-        is_new = id(value) not in numbers
-        found.append((type(value).__name__, numbers.setdefault(id(value), len(numbers))))
-        if is_new:
-            found.append(list(value) if isinstance(value, dict) else len(value))
-            queue += value.values() if isinstance(value, dict) else value
-    return found
-
-
-@pytest.mark.parametrize("seed", range(25))
-def test_a_random_graph_of_shared_values_comes_back_in_the_same_shape(seed: int, notebook: Notebook) -> None:
-    notebook.local(GROW.format(seed=seed))
-    plain = Notebook(notebook.executor)
-    plain.local(GROW.format(seed=seed))
-    for turn in range(3):
-        cell = CHANGE.format(seed=1000 * seed + turn)
-        plain.local(cell)
-        assert notebook.gpu(cell).extra.get("error") is None
-        assert shape([notebook[name] for name in "abcde"]) == shape([plain[name] for name in "abcde"])
 
 
 def test_an_array_in_a_file_stays_in_its_file(notebook: Notebook, tmp_path: Path) -> None:
