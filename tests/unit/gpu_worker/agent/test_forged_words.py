@@ -1,6 +1,8 @@
 """What user code says in its executor's name, on the executor's own pipe: it changes its session, and no more."""
 
 import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -27,9 +29,23 @@ def said_to_broker(agent: AgentParts, session: Session) -> list[wire.Message]:
     return told
 
 
-def start_cell(agent: AgentParts, session: Session) -> None:
-    run = wire.Run(cell=CELL, source="", number=1, parcel=bulk.describe(()))
+def start_cell(agent: AgentParts, session: Session, parcel: wire.Parcel | None = None) -> None:
+    run = wire.Run(cell=CELL, source="", number=1, parcel=parcel or bulk.describe(()))
     session.cells.start(AgentCell(run, "", session._share, agent.settings.output_buffer_bytes))
+
+
+@asynccontextmanager
+async def heard(folder: Path, frames: Sequence[bytes]) -> AsyncIterator[Session]:
+    """A session whose executor has said this while its cell ran, and then no more."""
+    async with agent_parts(folder) as agent:
+        session = agent.session("l1")
+        said_to_broker(agent, session)
+        start_cell(agent, session)
+        running = asyncio.create_task(session.run())
+        with session.executor.child_socket as executor:
+            await asyncio.to_thread(pipe.send, executor, frames)
+        await running
+        yield session
 
 
 def test_an_executor_is_ready_once_however_often_it_says_so(tmp_path: Path) -> None:
@@ -50,15 +66,8 @@ def test_an_executor_is_ready_once_however_often_it_says_so(tmp_path: Path) -> N
 @pytest.mark.parametrize("parcel", [wire.Parcel(), wire.Parcel(sizes=(10**7,), inline=False)])
 def test_the_end_of_a_cell_brings_no_bytes_that_it_does_not_tell_of(tmp_path: Path, parcel: wire.Parcel) -> None:
     async def main() -> None:
-        async with agent_parts(tmp_path) as agent:
-            session = agent.session("l1")
-            said_to_broker(agent, session)
-            start_cell(agent, session)
-            running = asyncio.create_task(session.run())
-            with session.executor.child_socket as executor:
-                ended = wire.Ended(cell=CELL, outcome="returned", parcel=parcel, ran_ms=1)
-                await asyncio.to_thread(pipe.send, executor, pack(ended, [bytes(10**7)]))
-            await running
+        ended = wire.Ended(cell=CELL, outcome="returned", parcel=parcel, ran_ms=1)
+        async with heard(tmp_path, pack(ended, [bytes(10**7)])) as session:
             assert session.shutdown.lease_end is LeaseEnd.EXECUTOR_DIED
             assert session.memory_bytes < 10**6
 
@@ -67,16 +76,9 @@ def test_the_end_of_a_cell_brings_no_bytes_that_it_does_not_tell_of(tmp_path: Pa
 
 def test_many_short_texts_count_as_what_they_take(tmp_path: Path) -> None:
     async def main() -> None:
-        async with agent_parts(tmp_path) as agent:
-            session = agent.session("l1")
-            said_to_broker(agent, session)
-            start_cell(agent, session)
-            running = asyncio.create_task(session.run())
-            with session.executor.child_socket as executor:
-                error = wire.ErrorText(name="", value="", traceback=("ab",) * 1_000_000)
-                ended = wire.Ended(cell=CELL, outcome="raised", parcel=wire.Parcel(), ran_ms=1, error=error)
-                await asyncio.to_thread(pipe.send, executor, pack(ended))
-            await running
+        error = wire.ErrorText(name="", value="", traceback=("ab",) * 1_000_000)
+        ended = wire.Ended(cell=CELL, outcome="raised", parcel=wire.Parcel(), ran_ms=1, error=error)
+        async with heard(tmp_path, pack(ended)) as session:
             assert session.memory_bytes > 50 * 10**6, "a text of two letters is an object as any other"
 
     asyncio.run(main())
@@ -84,15 +86,7 @@ def test_many_short_texts_count_as_what_they_take(tmp_path: Path) -> None:
 
 def test_what_kind_of_output_it_is_takes_no_more_than_a_name(tmp_path: Path) -> None:
     async def main() -> None:
-        async with agent_parts(tmp_path) as agent:
-            session = agent.session("l1")
-            said_to_broker(agent, session)
-            start_cell(agent, session)
-            running = asyncio.create_task(session.run())
-            with session.executor.child_socket as executor:
-                forged = wire.Output(cell=CELL, type="x" * 10**6)
-                await asyncio.to_thread(pipe.send, executor, pack(forged, [b"{}"]))
-            await running
+        async with heard(tmp_path, pack(wire.Output(cell=CELL, type="x" * 10**6), [b"{}"])) as session:
             assert session.shutdown.lease_end is LeaseEnd.EXECUTOR_DIED
             assert session.cells.last is not None
             assert session.cells.last.outputs.last == 0, "it is not kept"
@@ -124,9 +118,7 @@ def test_what_an_executor_took_in_is_told_as_often_as_there_was_something(tmp_pa
             session, kernel = agent.session("l1"), agent.kernel()
             said_to_broker(agent, session)
             assert isinstance(await kernel.attach(session), wire.Attached)
-            parcel = wire.Parcel(sizes=(2,), inline=False)
-            run = wire.Run(cell=CELL, source="", number=1, parcel=parcel)
-            session.cells.start(AgentCell(run, "", session._share, agent.settings.output_buffer_bytes))
+            start_cell(agent, session, wire.Parcel(sizes=(2,), inline=False))
             running = asyncio.create_task(session.run())
             for _ in range(2):
                 await session.from_kernel(wire.Chunk(cell=CELL, size=1), [b"x"])
