@@ -55,6 +55,16 @@ def notebook(broker: nodes.Part, tmp_path: Path, start_agent: Callable[..., node
     opened.close()
 
 
+def assert_runs_again(notebook: Notebook, message: str, gate: Path, log: Path) -> None:
+    """Let the cell end, which begins for the second time on the next agent, with the variables from before."""
+    until(lambda: log.read_text() == "xx", "the cell to run again")
+    gate.touch()
+    output = notebook.collect(message)
+    assert output.error is None, output.shown
+    assert "The node that ran your cell was shut down. The cell is run again from its beginning" in output.shown
+    assert notebook.value("tries") == "1", "what the first run changed came to nothing"
+
+
 def test_a_cell_that_ends_within_its_grace_is_as_any_other(
     broker: nodes.Part, start_agent: Callable[..., nodes.Part], notebook: Notebook, tmp_path: Path
 ) -> None:
@@ -82,12 +92,7 @@ def test_a_cell_that_does_not_is_run_again_by_the_next_agent_and_charged_once(
     agent.process.send_signal(signal.SIGTERM)
     assert agent.process.wait(60) == 128 + signal.SIGTERM
     start_agent()
-    until(lambda: log.read_text() == "xx", "the cell to run again")
-    gate.touch()
-    output = notebook.collect(message)
-    assert output.error is None, output.shown
-    assert "The node that ran your cell was shut down. The cell is run again from its beginning" in output.shown
-    assert notebook.value("tries") == "1", "what the first run changed came to nothing"
+    assert_runs_again(notebook, message, gate, log)
     cells = nodes.run("usage", "--folder", str(broker.folder), "--cells", "--csv")
     assert cells.count(",reclaimed,") == 1, cells
     assert cells.count(",returned,") == 1, cells
@@ -106,12 +111,7 @@ def test_an_agent_that_is_killed_within_that_grace_takes_no_cell_with_it(
     agent.process.wait()
     broker.until_said("agent lost")
     start_agent()
-    until(lambda: log.read_text() == "xx", "the cell to run again")
-    gate.touch()
-    output = notebook.collect(message)
-    assert output.error is None, output.shown
-    assert "The node that ran your cell was shut down. The cell is run again from its beginning" in output.shown
-    assert notebook.value("tries") == "1", "what the first run changed came to nothing"
+    assert_runs_again(notebook, message, gate, log)
 
 
 def test_a_node_that_left_is_none_that_is_missed_and_takes_cells_when_it_is_back(
