@@ -124,7 +124,7 @@ class ProjectRow(msgspec.Struct, frozen=True, kw_only=True):
     leads: tuple[UserName, ...] = ()  #: whom the quota file names as its leads
     #: The rule of the quota file that made it; empty where the file names it, and where no rule is for it.
     rule: str = ""
-    #: What it is guaranteed by the settings, where the pool can keep less of it, since all are promised more than it has.
+    #: What it is guaranteed by the settings, where the pool can keep less of it: all are promised more than it has.
     promised_milli: int | None = None
 
 

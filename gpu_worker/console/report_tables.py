@@ -110,7 +110,8 @@ def _credits(row: console.ProjectRow) -> str:
 def _more(row: console.ProjectRow) -> str:
     """Say what stands behind a project: its rule, guarantees, node pools, class hours, from when it borrows again."""
     promised = row.promised_milli
-    scaled = "" if promised is None else f"guaranteed {show_amount(promised)}, scaled down: all guarantees are more than there is"
+    why = "scaled down: all guarantees are more than there is"
+    scaled = "" if promised is None else f"guaranteed {show_amount(promised)}, {why}"
     pools = [
         f"{one.name}: {show_amount(one.used_milli)} of {show_amount(one.guaranteed_milli)} guaranteed there"
         for one in row.node_pools
