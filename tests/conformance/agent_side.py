@@ -38,6 +38,7 @@ from bulletin.wire.messages import (
     Took,
     Warm,
 )
+from gpu_worker.agent.unsent_output import UnsentOutput
 from gpu_worker.agent.cgroups import LeaseCgroup
 
 #: Until a test gives up. Never what a test waits for.
@@ -133,7 +134,10 @@ class Agent:
         ours, theirs = socket.socketpair()
         files, its_files = socket.socketpair()
         rings = blobs.make_ring(), blobs.make_ring()
-        socket.send_fds(self.control, [b"F"], [theirs.fileno(), *rings, its_files.fileno()])
+        unsent = UnsentOutput()
+        links = [theirs.fileno(), *rings, its_files.fileno(), *unsent.descriptors]
+        socket.send_fds(self.control, [b"F"], links)
+        unsent.close()
         theirs.close()
         its_files.close()
         fork = Fork(
