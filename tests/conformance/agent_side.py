@@ -38,8 +38,8 @@ from bulletin.wire.messages import (
     Took,
     Warm,
 )
-from gpu_worker.agent.unsent_output import UnsentOutput
 from gpu_worker.agent.cgroups import LeaseCgroup
+from gpu_worker.agent.unsent_output import UnsentOutput
 
 #: Until a test gives up. Never what a test waits for.
 DEADLINE_S = 120

@@ -85,9 +85,7 @@ def test_a_recursion_without_end_is_shown_as_one(notebook: Notebook) -> None:
         ("os.write(2, b'line 1\\nline 2\\n'), os.abort()", "stderr"),
     ],
 )
-def test_the_last_words_of_a_process_that_dies_arrive_and_only_once(
-    last: str, stream: str, notebook: Notebook
-) -> None:
+def test_the_last_words_of_a_process_that_dies_arrive_and_only_once(last: str, stream: str, notebook: Notebook) -> None:
     prints = "print('line 1'); print('line 2')" if stream == "stdout" else "pass"
     output = notebook.run(f"%%gpu\nimport os\n{prints}\n{last}")
     assert output.error is not None
