@@ -5,7 +5,7 @@ import { First } from "./first_rows";
 import { useLive } from "./live";
 import { showWait } from "./now_page";
 import { Act, Bar, Copy, Section, Table, Waiting } from "./parts";
-import { count, sayScaled, shortName, showAge, showDuration, showHours, showMilli, showSize, showTime } from "./words";
+import { WHY_SCALED, count, sayScaled, shortName, showAge, showDuration, showHours, showMilli, showSize, showTime } from "./words";
 
 const CANCELLED: Record<string, string> = {
   withdrawn: "withdrawn",
@@ -166,7 +166,7 @@ export function Project({ one, word }: { one: ProjectStanding; word: string }) {
     <li class="card">
       <h3>{one.project} {one.is_led && <small>you lead it</small>}</h3>
       <p><Bar share={one.used_milli / most} label="Used" kind={isOver ? "borrowed" : ""} text={`${showMilli(one.used_milli)} in use${one.guaranteed_milli ? ` of ${showMilli(one.promised_milli ?? one.guaranteed_milli)} guaranteed` : ", nothing guaranteed"}${one.limit_milli !== null ? `, ${showMilli(one.limit_milli)} at most` : ""}`} /></p>
-      {one.promised_milli !== null && <p>{sayScaled(one.guaranteed_milli)}.</p>}
+      {one.promised_milli !== null && <p>{sayScaled(one.guaranteed_milli)}: {WHY_SCALED}.</p>}
       {one.budget_ms !== null && one.budget_left_ms !== null && (
         <p><Bar share={one.budget_ms ? one.budget_left_ms / one.budget_ms : 0} label="Budget left" text={`${showHours(one.budget_left_ms, word)} left of ${showHours(one.budget_ms)} this ${one.period ?? "period"}${one.period_ends_in_ms !== null ? `, which ends in ${showDuration(one.period_ends_in_ms)}` : ""}`} /></p>
       )}

@@ -10,7 +10,7 @@ import { Section, Table, Waiting } from "./parts";
 import { changedMeanwhile, sayNewer, settingErrors } from "./quota_refusals";
 import { inTree } from "./project_tree";
 import { type Kind, type Path, TABLES, type Value, isTable, keyOf, kindAt, pathOf, readValue, settingsInside, showUnset, showValue } from "./quota_schema";
-import { sayScaled, showDuration, showMomentAt } from "./words";
+import { WHY_SCALED, sayScaled, showDuration, showMomentAt } from "./words";
 
 type Drafts = Record<string, Value>;
 const LOOK_AGAIN_MS = 700;
@@ -137,7 +137,7 @@ function Editor(props: { report: QuotaFileReport; latest: QuotaFileReport; onKee
       {report.obstacle && <p class="problem" role="alert">{report.obstacle}</p>}
       {report.errors.map((one) => <p class="problem" role="alert">Not in force: {one}</p>)}
       {TABLES.filter((one) => !report.projects || one.name === "projects").map((one) => (
-        <Section key={one.name} title={one.title} note={`${kindAt(schema, [one.name])?.description ?? ""}${editing.isLeads ? " Of those that you lead you set user_limit and default_qos, and more of those inside them." : ""}`}>
+        <Section key={one.name} title={one.title} note={`${kindAt(schema, [one.name])?.description ?? ""}${one.name === "projects" && editing.standing.some((each) => each.promised_milli !== null) ? ` The pool cannot keep all that is guaranteed: ${WHY_SCALED}.` : ""}${editing.isLeads ? " Of those that you lead you set user_limit and default_qos, and more of those inside them." : ""}`}>
           {one.isNamed ? (
             <Things path={[one.name]} one={one.one} editing={editing} />
           ) : (
