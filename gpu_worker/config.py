@@ -303,7 +303,9 @@ class Pool(EngineTraits):
         "50",
     ).tag(config=True)
     idle_exit = Float(
-        0.0, min=0, help="Seconds without any kernel or lease after which the pool ends by itself. 0: never."
+        0.0,
+        min=0,
+        help="Seconds without any kernel or lease after which the pool ends. A killed kernel's lease lasts for `keep`.",
     ).tag(config=True)
     interrupt_grace = Float(
         10.0,

@@ -120,12 +120,12 @@ class ProjectRow(msgspec.Struct, frozen=True, kw_only=True):
     credits_ms: int = 0
     #: Its class hours in words, those that are on or the next ones; empty without any. What they guarantee is in force.
     class_hours: str = ""
-    #: What it is guaranteed in node pools, and uses there.
-    node_pools: tuple[PoolUse, ...] = ()
-    #: Whom the quota file names as its leads.
-    leads: tuple[UserName, ...] = ()
+    node_pools: tuple[PoolUse, ...] = ()  #: what it is guaranteed in node pools, and uses there
+    leads: tuple[UserName, ...] = ()  #: whom the quota file names as its leads
     #: The rule of the quota file that made it; empty where the file names it, and where no rule is for it.
     rule: str = ""
+    #: What it is guaranteed by the settings, where the pool can keep less of it: all are promised more than it has.
+    promised_milli: int | None = None
 
 
 class ProjectReport(Message, frozen=True, kw_only=True, tag="project-report"):

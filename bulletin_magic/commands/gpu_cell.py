@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from IPython.core.interactiveshell import InteractiveShell
 
 from bulletin.errors import BadOption, CellStopped
+from bulletin.ids import ProjectId
 from bulletin.offload import Outcome, is_off
 from bulletin_magic.commands.every_cell import EveryCellMode
 from bulletin_magic.commands.gpu_line import GpuLine
@@ -42,6 +43,7 @@ class GpuCell:
         self._shell, self._pool, self._foreground = shell, pool, foreground
         self._backgrounds, self._gpu_line, self._every_cell = backgrounds, gpu_line, every_cell
         self._history, self._receipts, self._make_activity = history, receipts, make_activity
+        self._moot_projects: set[ProjectId] = set()
 
     def run(self, line: str, cell: str, magic: str) -> BackgroundCell | LocalBackgroundCell | list[object] | None:
         """Run a cell with a line of options; `magic` is what the user wrote before them.
@@ -109,9 +111,16 @@ class GpuCell:
                 why = error
             else:
                 self._foreground.apply(finished)
+                self._note_moot_project(resources.project)
                 return
         show_note(self._shell, describe_fallback(why))
         run_locally(self._shell, cell, lines_above=0 if self._every_cell.is_whole_cell(cell) else 1)
+
+    def _note_moot_project(self, project: ProjectId | None) -> None:
+        """Say once of each project that is asked for that the pool knows none, where that is so."""
+        if project and not self._pool.has_projects and project not in self._moot_projects:
+            self._moot_projects.add(project)
+            show_note(self._shell, f"--project {project} counts for nothing here: a pool of your own has no projects.")
 
     def _run_off(self, cell: str, options: CellOptions) -> LocalBackgroundCell | None:
         """Run the cell in the notebook: Bulletin is off."""

@@ -58,6 +58,11 @@ class PoolClient:
         return self._address.description if self._address else ""
 
     @property
+    def has_projects(self) -> bool:
+        """Whether projects count there, as far as one knows: a pool that a cell has started has none."""
+        return self._address is None or not self._address.is_own
+
+    @property
     def is_own(self) -> bool:
         """Whether this process is the notebook's, and not one that was forked from it."""
         return os.getpid() == self._pid

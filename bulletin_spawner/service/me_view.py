@@ -29,6 +29,7 @@ class ProjectStanding(msgspec.Struct, frozen=True, kw_only=True):
     used_milli: int
     held_milli: int
     guaranteed_milli: int
+    promised_milli: int | None = None  #: what it is guaranteed by the settings, where the pool can keep less of it
     limit_milli: int | None = None
     waiting: int = 0
     budget_ms: int | None = None
@@ -161,6 +162,7 @@ def standing(row: ProjectRow, sight: Sight) -> ProjectStanding:
         used_milli=row.used_milli,
         held_milli=row.held_milli,
         guaranteed_milli=row.guaranteed_milli,
+        promised_milli=row.promised_milli,
         limit_milli=row.limit_milli,
         waiting=row.waiting,
         budget_ms=row.budget_ms,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from bulletin.ids import ProjectId, UserName
-from bulletin.wire.console import BoostRow
+from bulletin.wire.console import BoostRow, ProjectRow
 from bulletin.wire.page_requests import Lender, PoolReport, Stretch, UseOf, UsePart, UseReport
 from bulletin_spawner.service.me_view import ProjectStanding, standing
 from bulletin_spawner.service.now_view import ShownRequest, show_request
@@ -22,6 +22,8 @@ class ProjectChoice(msgspec.Struct, frozen=True, kw_only=True):
     project: ProjectId
     parent: ProjectId | None = None
     is_led: bool = False
+    guaranteed_milli: int = 0
+    promised_milli: int | None = None  #: what it is guaranteed by the settings, where the pool can keep less of it
 
 
 class ProjectsView(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,15 +77,25 @@ class ProjectView(msgspec.Struct, frozen=True, kw_only=True):
 
 def view_projects(report: PoolReport, sight: Sight) -> ProjectsView:
     """List the projects that the viewer may open."""
-    parents = {row.project: row.parent for row in report.projects}
+    rows = {row.project: row for row in report.projects}
     own = sight.projects
-    more = [project for project in parents if project not in own] if sight.viewer.is_admin else []
+    more = [project for project in rows if project not in own] if sight.viewer.is_admin else []
     return ProjectsView(
-        projects=tuple(
-            ProjectChoice(project=project, parent=parents.get(project), is_led=sight.leads(project))
-            for project in (*own, *more)
-        ),
+        projects=tuple(_choice(project, rows.get(project), sight) for project in (*own, *more)),
         opens=_opening(report, sight, (*own, *more)),
+    )
+
+
+def _choice(project: ProjectId, row: ProjectRow | None, sight: Sight) -> ProjectChoice:
+    is_led = sight.leads(project)
+    if row is None:
+        return ProjectChoice(project=project, is_led=is_led)
+    return ProjectChoice(
+        project=project,
+        parent=row.parent,
+        is_led=is_led,
+        guaranteed_milli=row.guaranteed_milli,
+        promised_milli=row.promised_milli,
     )
 
 

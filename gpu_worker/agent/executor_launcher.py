@@ -94,7 +94,8 @@ class ExecutorLauncher:
                 # A user may have a session on each slot.
                 user_processes=limits.processes * len(self._inventory.offers),
             )
-            await zygote.fork(request, [child_socket.fileno(), *executor.rings, folder_socket.fileno()])
+            links = [child_socket.fileno(), *executor.rings, folder_socket.fileno()]
+            await zygote.fork(request, [*links, *executor.unsent.descriptors])
 
     def _namespaces(self, prepare: wire.Prepare) -> wire.Namespaces | None:
         if not self._protections.has_namespaces:

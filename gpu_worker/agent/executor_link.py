@@ -12,6 +12,7 @@ from gpu_worker.agent.executor_process import ExecutorProcess
 from gpu_worker.agent.fileless_sockets import make_pair
 from gpu_worker.agent.folder_link import FolderLink, TellKernel
 from gpu_worker.agent.paced_reader import PacedReader
+from gpu_worker.agent.unsent_output import UnsentOutput
 
 _PIPE_BUFFER_BYTES = 4 * 2**20
 #: What may wait to be read by the executor. A kernel that keeps to its window never has so much on its way.
@@ -50,6 +51,7 @@ class ExecutorLink:
         self.gone = asyncio.Event()
         #: From kernel to executor, and from executor to kernel.
         self.rings: tuple[int, ...] = (bulk.make_ring(), bulk.make_ring())
+        self.unsent = UnsentOutput()
         self._socket, self.child_socket = make_pair()
         self._socket.setblocking(False)
         self._unpacker: frames.Unpacker[wire.FromExecutor] = frames.Unpacker(wire.FromExecutor)
@@ -68,7 +70,10 @@ class ExecutorLink:
         Raises EOFError or OSError when the executor has ended, MalformedMessage when it sent something else.
         """
         assert self._reader is not None
-        return self._unpacker.unpack(await self._reader.read())
+        message, parts = self._unpacker.unpack(await self._reader.read())
+        if isinstance(message, wire.Output):
+            self.unsent.received = max(self.unsent.received, message.text)
+        return message, parts
 
     def write(self, message: wire.Message, blobs: Sequence[Blob] = ()) -> None:
         """Send a message; drop it if the executor has ended, which `read` tells."""
@@ -174,6 +179,7 @@ class ExecutorLink:
         """Give pipe and rings back; whoever has mapped a ring keeps it mapped."""
         self.child_socket.close()
         self.folder.close()
+        self.unsent.close()
         if self._writer is not None:
             self._writer.close()
         else:

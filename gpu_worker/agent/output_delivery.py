@@ -1,5 +1,6 @@
 """What a session's kernel is sent of its cells: outputs as it takes them in, then what became of the cell."""
 
+import json
 from collections.abc import Sequence
 
 from bulletin.wire import messages as wire
@@ -31,6 +32,12 @@ class OutputDelivery:
             await self.go_on(cell)
         else:
             await self._send(feed)
+
+    async def pass_on_texts(self, cell: AgentCell, texts: Sequence[tuple[str, str]]) -> None:
+        """Do so with what an executor that is gone had not sent: texts, each with its stream."""
+        for name, text in texts:
+            content = json.dumps({"name": name, "text": text}).encode()
+            await self.pass_on(cell, wire.Output(cell=cell.id, type="stream"), (content,))
 
     async def attach(self, cell: AgentCell | None, attach: wire.Attach) -> None:
         """Send a kernel that has come what it has missed. What was being sent again to an earlier one is given up."""

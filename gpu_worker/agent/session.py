@@ -369,9 +369,9 @@ class Session:
         await self.shutdown.reap()
         await self._keep_watch.end(self.prepare)
         cell = self.cells.running
-        more_ms = cell.more_ms if cell is not None else 0
-        sentence = self.shutdown.describe(self.prepare.walltime_ms + more_ms)
+        sentence = self.shutdown.describe(self.prepare.walltime_ms + (cell.more_ms if cell is not None else 0))
         if cell is not None:
+            await self._delivery.pass_on_texts(cell, await self.executor.unsent.read())
             await self._lose(cell, self.shutdown.lease_end.outcome, sentence)
             await self._close_cell(cell, self.shutdown.lease_end.outcome)
         elif self.cells.last is None:

@@ -105,7 +105,7 @@ class ZygoteProcess:
                 loop.call_soon_threadsafe(hung_up.set)
 
     async def fork(self, request: wire.Fork, descriptors: list[int]) -> None:
-        """Ask for an executor that gets these descriptors (a pipe, two rings, and a pipe for folders); Forked follows.
+        """Ask for an executor that gets these descriptors (`zygote.LINKS` says which); Forked follows.
 
         Raises OSError (TimeoutError too) if there is no zygote to ask.
         """

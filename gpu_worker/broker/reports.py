@@ -102,6 +102,7 @@ def project(account: Account, state: State) -> console.ProjectRow:
         ),
         leads=account.project.leads,
         rule=account.project.rule,
+        promised_milli=account.promised if account.promised > account.guaranteed else None,
     )
     budget, left = account.budget, account.left(now_ms)
     if budget is None or left is None:

@@ -108,14 +108,17 @@ def _credits(row: console.ProjectRow) -> str:
 
 
 def _more(row: console.ProjectRow) -> str:
-    """Say what stands behind a project: its rule, its node pools, its class hours, and from when it borrows again."""
+    """Say what stands behind a project: its rule, guarantees, node pools, class hours, from when it borrows again."""
+    promised = row.promised_milli
+    why = "scaled down: all guarantees are more than there is"
+    scaled = "" if promised is None else f"guaranteed {show_amount(promised)}, {why}"
     pools = [
         f"{one.name}: {show_amount(one.used_milli)} of {show_amount(one.guaranteed_milli)} guaranteed there"
         for one in row.node_pools
     ]
     borrows = f"behind others for {show_duration(row.borrows_in_ms)}" if row.borrows_in_ms else ""
     rule = f"by the rule {row.rule!r}" if row.rule else ""
-    return "; ".join(part for part in (rule, *pools, row.class_hours, borrows) if part)
+    return "; ".join(part for part in (rule, scaled, *pools, row.class_hours, borrows) if part)
 
 
 def node_table(rows: Sequence[console.NodeRow], slot_word: str) -> ReportTable:

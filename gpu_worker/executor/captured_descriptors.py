@@ -6,9 +6,10 @@ import ctypes
 import os
 import select
 import threading
+from collections.abc import Sequence
 
-from gpu_worker.executor.output_stream import STREAM_NAMES
 from gpu_worker.executor.relay import Relay
+from gpu_worker.executor.unsent_text import STREAM_NAMES
 
 _READ_BYTES = 2**16
 #: Line-buffered, of stdio.h.
@@ -19,19 +20,18 @@ _libc = ctypes.CDLL(None)
 class CapturedDescriptors:
     """Pipes in the place of both, of which a thread of ours reads."""
 
-    def __init__(self, relay: Relay) -> None:
+    def __init__(self, relay: Relay, pipe_ends: Sequence[int]) -> None:
+        """Take a reader and a writer for each: the agent has them, too, and reads what is left if this process dies."""
         self._relay = relay
         self._lock = threading.Lock()
         self._names: dict[int, str] = {}
         self._decoders: dict[int, codecs.IncrementalDecoder] = {}
         # One poll object serves one thread at a time.
         self._watched, self._readable = select.poll(), select.poll()
-        self._pipe_ends: list[int] = []
-        for descriptor, name in STREAM_NAMES.items():
-            reader, writer = os.pipe()
+        self._pipe_ends = pipe_ends  # the writers too: so that the pipes never end
+        ends = zip(pipe_ends[::2], pipe_ends[1::2], strict=True)
+        for (descriptor, name), (reader, writer) in zip(STREAM_NAMES.items(), ends, strict=True):
             os.dup2(writer, descriptor)
-            os.set_blocking(reader, False)
-            self._pipe_ends += [reader, writer]  # the writer too: so that the pipe never ends
             self._names[reader] = name
             self._decoders[reader] = codecs.getincrementaldecoder("utf-8")("replace")
             for readable in (self._watched, self._readable):

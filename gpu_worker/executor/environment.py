@@ -97,6 +97,20 @@ def keep_only(log: int, links: Sequence[int]) -> None:
         os.closerange(before + 1, after)
 
 
+def give_pipes(descriptors: Sequence[int], uid: int) -> None:
+    """Let a Unix user open these by name (/dev/stdout), which an agent has made; pipes without a name, nothing else.
+
+    Who is root for an agent that is not must not give away what the agent has opened somewhere.
+    """
+    ends = os.pipe()
+    device = os.fstat(ends[0]).st_dev
+    for end in ends:
+        os.close(end)
+    for descriptor in descriptors:
+        if os.fstat(descriptor).st_dev == device:
+            os.fchown(descriptor, uid, -1)
+
+
 def become_executor(fork: Fork, zygote: int) -> None:
     """Turn a fresh fork of the zygote into its tenant's process.
 

@@ -53,6 +53,7 @@ from gpu_worker.executor.postmortem import Postmortem
 from gpu_worker.executor.relay import Relay
 from gpu_worker.executor.result_sender import FinishedCell, ResultSender
 from gpu_worker.executor.shell import ZMQInteractiveShell
+from gpu_worker.executor.unsent_text import UnsentText
 
 Outcome = Literal["returned", "raised", "interrupted"]
 _WORD = re.compile(r"\w+")
@@ -70,7 +71,16 @@ class _Job(NamedTuple):
 class Executor:
     """Owns the pipe to the agent, the loop, and the shell. `serve` is called once, in the main thread."""
 
-    def __init__(self, pipe_fd: int, ring_in: int, ring_out: int, folder_fd: int, scratch: str) -> None:
+    def __init__(
+        self,
+        pipe_fd: int,
+        ring_in: int,
+        ring_out: int,
+        folder_fd: int,
+        unsent: UnsentText,
+        streams: Sequence[int],
+        scratch: str,
+    ) -> None:
         self._link = AgentLink(pipe_fd)
         self._rings = blobs.map_ring(ring_in), blobs.map_ring(ring_out)
         for ring in (ring_in, ring_out):
@@ -84,8 +94,8 @@ class Executor:
         self._followed = FollowedLibraries()
         #: Why libraries of the notebook that this environment lacks did not come, as the ends of sentences.
         self._why_not: dict[str, str] = {}
-        self._relay = Relay(self._link, self._interrupts, self._owners)
-        self._descriptors = CapturedDescriptors(self._relay)
+        self._relay = Relay(self._link, self._interrupts, self._owners, unsent)
+        self._descriptors = CapturedDescriptors(self._relay, streams)
         self._relay.drain_descriptors = self._descriptors.drain
         #: The cell whose state is on its way.
         self._arriving: tuple[Run, blobs.Receiver] | None = None

@@ -5,9 +5,7 @@ import io
 from typing import Any
 
 from gpu_worker.executor.relay import Relay
-
-#: By descriptor.
-STREAM_NAMES = {1: "stdout", 2: "stderr"}
+from gpu_worker.executor.unsent_text import STREAM_NAMES
 
 
 class OutputStream(io.TextIOBase):

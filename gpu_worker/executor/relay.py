@@ -20,6 +20,7 @@ from gpu_worker.executor.agent_link import AgentLink, end_unheard
 from gpu_worker.executor.cell_owners import CellOwners
 from gpu_worker.executor.interrupts import Interrupts
 from gpu_worker.executor.jupyter_json import encode_json
+from gpu_worker.executor.unsent_text import UnsentText
 
 _TOGETHER_S = 0.005
 #: `print` writes its newline by itself: worth waiting for.
@@ -42,6 +43,7 @@ class _QueuedText(NamedTuple):
     cell: CellId
     name: str
     text: str
+    number: int
 
 
 class _Packet(NamedTuple):
@@ -49,6 +51,8 @@ class _Packet(NamedTuple):
 
     frames: list[Blob]
     size: int
+    #: The number of the last text in it; 0 where there is none.
+    text: int = 0
 
 
 class Relay:
@@ -59,9 +63,14 @@ class Relay:
     notebook waits for is written by the thread that has it, where nothing else is on its way.
     """
 
-    def __init__(self, link: AgentLink, interrupts: Interrupts, owners: CellOwners) -> None:
-        """Write to `link`. Lines that must be done whole hold `interrupts`; `owners` says whose an output is."""
-        self._link, self._interrupts, self.owners = link, interrupts, owners
+    def __init__(self, link: AgentLink, interrupts: Interrupts, owners: CellOwners, unsent: UnsentText) -> None:
+        """Write to `link`. Lines that must be done whole hold `interrupts`; `owners` says whose an output is.
+
+        `unsent` keeps text until it is sent, whatever becomes of this process.
+        """
+        self._link, self._interrupts, self.owners, self._unsent = link, interrupts, owners, unsent
+        #: Held while a text gets its number and its place in the queue; a signal handler may print, too.
+        self._order = threading.RLock()
         self._items: deque[_QueuedText | _Packet] = deque()
         self._wake: SimpleQueue[None] = SimpleQueue()
         #: Held while something is taken out of the queue and written.
@@ -151,7 +160,9 @@ class Relay:
         if not cell:
             return  # before the first cell nobody reads
         # An interrupt between these leaves too much room, never too little.
-        self._items.append(_QueuedText(cell, name, text))
+        with self._order:
+            number = self._unsent.add(name, text)
+            self._items.append(_QueuedText(cell, name, text, number))
         if self._sleeps:
             self._sleeps = False
             self._wake.put(None)
@@ -210,6 +221,7 @@ class Relay:
                 else:
                     packet = item
                 self._write(packet.frames)
+            self._unsent.sent = packet.text or self._unsent.sent
             self._sent_bytes += packet.size
             if self._has_sent.locked():
                 self._has_sent.release()
@@ -240,16 +252,17 @@ class Relay:
 
     def _gather(self, first: _QueuedText) -> _Packet:
         """Make one output of this text and of what follows at once in the same stream."""
-        pieces, size = [first.text], len(first.text)
+        pieces, size, number = [first.text], len(first.text), first.number
         while self._items and size < _PIECE:
             item = self._items[0]
             if not isinstance(item, _QueuedText) or item[:2] != first[:2]:
                 break
             pieces.append(item.text)
-            size += len(item.text)
+            size, number = size + len(item.text), item.number
             self._items.popleft()
         content = {"name": first.name, "text": "".join(pieces)}
-        return _Packet(pack(Output(cell=first.cell, type="stream"), [encode_json(content)]), size + _ITEM * len(pieces))
+        frames = pack(Output(cell=first.cell, type="stream", text=number), [encode_json(content)])
+        return _Packet(frames, size + _ITEM * len(pieces), number)
 
 
 def _size(blob: Blob) -> int:

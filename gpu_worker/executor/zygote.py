@@ -26,6 +26,7 @@ from gpu_worker.executor.fork_guard import ForkGuard
 from gpu_worker.executor.forked_executors import ForkedExecutors
 from gpu_worker.executor.log_copier import LogCopier, make_pipe
 from gpu_worker.executor.namespaces import fork_into_pid_namespace
+from gpu_worker.executor.unsent_text import UnsentText
 
 #: Modules to import before the first fork, comma separated.
 PRELOAD = "BULLETIN_PRELOAD"
@@ -47,8 +48,12 @@ _USED_SOON = (
     "stack_data",
     "tempfile",
 )
-#: What comes beside a fork: a pipe, a ring in, a ring out, and a pipe for folders.
-_DESCRIPTORS = 4
+#: What comes beside a fork, in this order.
+LINKS = (
+    *("pipe", "ring in", "ring out", "pipe for folders"),
+    *("unsent text", "reader of stdout", "stdout", "reader of stderr", "stderr"),
+)
+_DESCRIPTORS = len(LINKS)
 #: So often it looks for strays by itself: one that traces an executor keeps the signal of that one's exit from here.
 _LOOK_MS = 1000
 
@@ -184,9 +189,11 @@ def _be_executor(fork: Fork, zygote: int, descriptors: list[int]) -> NoReturn:
     *links, log = descriptors
     try:
         environment.keep_only(log, links)
+        pipe_fd, ring_in, ring_out, folder_fd, unsent, *streams = links
+        if fork.uid is not None:
+            environment.give_pipes(streams, fork.uid)
         environment.become_executor(fork, zygote)
-        pipe_fd, ring_in, ring_out, folder_fd = links
-        Executor(pipe_fd, ring_in, ring_out, folder_fd, fork.scratch).serve()
+        Executor(pipe_fd, ring_in, ring_out, folder_fd, UnsentText(unsent), streams, fork.scratch).serve()
     except BaseException as error:  # noqa: BLE001  a fork must never return into the zygote's loop
         os.dup2(log, 2)  # away from the cell's output
         sys.stderr = sys.__stderr__

@@ -155,7 +155,7 @@ def test_an_admin_changes_a_quota_previews_saves_and_takes_it_back(played: tuple
     file = Path(pool.folder / "quotas.toml")
     before = file.read_text()
     with opened(hub, "admin", "quotas") as page:
-        go_to(page, page.locator("summary", has_text=re.compile("^guests$")))
+        go_to(page, page.locator("summary", has_text=re.compile("^guests guaranteed 2")))
         press(page, "Enter")
         go_to(page, page.get_by_label("projects guests limit", exact=True))
         page.keyboard.type("2")

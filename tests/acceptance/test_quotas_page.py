@@ -116,7 +116,7 @@ def as_written(faculty: Faculty) -> None:
 
 def opened(page: Page, project: str) -> None:
     """Open the settings of a project."""
-    summary = page.locator("summary", has_text=re.compile(rf"^{project}( \(in \w+\))?$"))
+    summary = page.locator("summary", has_text=re.compile(rf"^{project}( .*)?$"))
     expect(summary).to_be_visible()
     summary.click()
 

@@ -39,6 +39,7 @@ from bulletin.wire.messages import (
     Warm,
 )
 from gpu_worker.agent.cgroups import LeaseCgroup
+from gpu_worker.agent.unsent_output import UnsentOutput
 
 #: Until a test gives up. Never what a test waits for.
 DEADLINE_S = 120
@@ -133,7 +134,10 @@ class Agent:
         ours, theirs = socket.socketpair()
         files, its_files = socket.socketpair()
         rings = blobs.make_ring(), blobs.make_ring()
-        socket.send_fds(self.control, [b"F"], [theirs.fileno(), *rings, its_files.fileno()])
+        unsent = UnsentOutput()
+        links = [theirs.fileno(), *rings, its_files.fileno(), *unsent.descriptors]
+        socket.send_fds(self.control, [b"F"], links)
+        unsent.close()
         theirs.close()
         its_files.close()
         fork = Fork(

@@ -181,6 +181,7 @@ def test_an_executor_becomes_its_user_and_still_dies_with_its_zygote() -> None:
     session = agent.fork(uid=uid, gid=nobody, groups=(nobody,), folder="/tmp", HOME="/tmp")
     ids = session.run("import os\nprint(os.getresuid(), os.getresgid(), os.getgroups())").stdout
     assert ids == f"{(uid or 0,) * 3} {(nobody,) * 3} [{nobody}]\n"
+    assert session.run("!echo by name > /dev/stdout").stdout.splitlines() == ["by name"]
     agent.process.kill()
     assert session.is_gone()
     session.close()

@@ -74,3 +74,20 @@ def test_a_recursion_without_end_is_shown_as_one(notebook: Notebook) -> None:
     assert "----> 2 again(0)" in told.shown
     known = "import inspect\ninspect.getmodule(again.__code__).__name__"
     assert notebook.value(f"%%gpu\n{known}") == "'__main__'"
+
+
+@pytest.mark.parametrize(
+    ("last", "stream"),
+    [
+        ("os.kill(os.getpid(), 9)", "stdout"),
+        ("os._exit(3)", "stdout"),
+        ("__import__('ctypes').string_at(0)", "stdout"),
+        ("os.write(2, b'line 1\\nline 2\\n'), os.abort()", "stderr"),
+    ],
+)
+def test_the_last_words_of_a_process_that_dies_arrive_and_only_once(last: str, stream: str, notebook: Notebook) -> None:
+    prints = "print('line 1'); print('line 2')" if stream == "stdout" else "pass"
+    output = notebook.run(f"%%gpu\nimport os\n{prints}\n{last}")
+    assert output.error is not None
+    assert output.error["ename"] == "CellLost"
+    assert output.stream(stream) == "line 1\nline 2\n"

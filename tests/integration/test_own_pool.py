@@ -35,6 +35,10 @@ def test_the_first_cell_starts_a_pool_that_all_notebooks_share(
     assert first.value("there") != second.value("there")
     assert len(pools(runtime)) == 1
     assert "of your own" in first.run("%gpu").shown
+    asked = first.run("%%gpu --project nope\nprint('runs all the same')")
+    assert "runs all the same" in asked.stream()
+    assert "--project nope counts for nothing here" in asked.shown
+    assert "counts for nothing" not in first.run("%%gpu --project nope\nprint('is said once')").shown
 
 
 def test_a_cell_starts_the_pool_again_when_it_was_ended_meanwhile(

@@ -119,6 +119,8 @@ class Output(Message, frozen=True, kw_only=True, tag="output"):
     seq: Number = 0
     #: Of a cell that has ended: a thread or a task that it started goes on. Numbered from 1 up in each session.
     late: bool = False
+    #: Of printed text: the executor's number of the last of it, by which its agent knows what else there is.
+    text: Number = 0
 
 
 class Asked(Message, frozen=True, kw_only=True, tag="asked"):

@@ -300,6 +300,8 @@ export interface ProjectChoice {
   project: string;
   parent: string | null;
   is_led: boolean;
+  guaranteed_milli: number;
+  promised_milli: number | null;
 }
 
 export interface ProjectNamed {
@@ -311,6 +313,7 @@ export interface ProjectStanding {
   used_milli: number;
   held_milli: number;
   guaranteed_milli: number;
+  promised_milli: number | null;
   limit_milli: number | null;
   waiting: number;
   budget_ms: number | null;

@@ -5,7 +5,7 @@ import { First } from "./first_rows";
 import { useLive } from "./live";
 import { showWait } from "./now_page";
 import { Act, Bar, Copy, Section, Table, Waiting } from "./parts";
-import { count, shortName, showAge, showDuration, showHours, showMilli, showSize, showTime } from "./words";
+import { WHY_SCALED, count, sayScaled, shortName, showAge, showDuration, showHours, showMilli, showSize, showTime } from "./words";
 
 const CANCELLED: Record<string, string> = {
   withdrawn: "withdrawn",
@@ -165,7 +165,8 @@ export function Project({ one, word }: { one: ProjectStanding; word: string }) {
   return (
     <li class="card">
       <h3>{one.project} {one.is_led && <small>you lead it</small>}</h3>
-      <p><Bar share={one.used_milli / most} label="Used" kind={isOver ? "borrowed" : ""} text={`${showMilli(one.used_milli)} in use${one.guaranteed_milli ? ` of ${showMilli(one.guaranteed_milli)} guaranteed` : ", nothing guaranteed"}${one.limit_milli !== null ? `, ${showMilli(one.limit_milli)} at most` : ""}`} /></p>
+      <p><Bar share={one.used_milli / most} label="Used" kind={isOver ? "borrowed" : ""} text={`${showMilli(one.used_milli)} in use${one.guaranteed_milli ? ` of ${showMilli(one.promised_milli ?? one.guaranteed_milli)} guaranteed` : ", nothing guaranteed"}${one.limit_milli !== null ? `, ${showMilli(one.limit_milli)} at most` : ""}`} /></p>
+      {one.promised_milli !== null && <p>{sayScaled(one.guaranteed_milli)}: {WHY_SCALED}.</p>}
       {one.budget_ms !== null && one.budget_left_ms !== null && (
         <p><Bar share={one.budget_ms ? one.budget_left_ms / one.budget_ms : 0} label="Budget left" text={`${showHours(one.budget_left_ms, word)} left of ${showHours(one.budget_ms)} this ${one.period ?? "period"}${one.period_ends_in_ms !== null ? `, which ends in ${showDuration(one.period_ends_in_ms)}` : ""}`} /></p>
       )}
@@ -184,7 +185,7 @@ function Receipts({ view }: { view: ReceiptsView }) {
   const number = (name: string) => ({ name, isNumber: true });
   return (
     <First of="Last cells" all={view.receipts}>{(shown) => (
-    <Table isWide label="Last cells" columns={["Ended", "Cell", "How", number("Waited"), number("Ran"), number(`${view.slot_word} time`), number("Borrowed"), number("Returned"), ...(isMeasured ? [number("Busy"), number("Peak")] : []), "Where"]}>
+    <Table isWide label="Your last cells" columns={["Ended", "Cell", "How", number("Waited"), number("Ran"), number(`${view.slot_word} time`), number("Borrowed"), number("Returned"), ...(isMeasured ? [number("Busy"), number("Peak")] : []), "Where"]}>
       {shown.map((one) => <Receipt key={`${one.cell}-${one.ended_at_ms}`} one={one} word={view.slot_word} isMeasured={isMeasured} />)}
     </Table>
     )}</First>

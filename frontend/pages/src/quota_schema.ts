@@ -71,6 +71,18 @@ export function readValue(kind: Kind, typed: string): Value {
   return text;
 }
 
+/** List what is set of each thing inside a path, as "guaranteed 2"; not in which project it is, which its place shows. */
+export function settingsInside(values: Record<string, Value | undefined>, path: Path): Map<string, string[]> {
+  const found = new Map<string, string[]>();
+  for (const [key, value] of Object.entries(values)) {
+    const [name, setting, ...deeper] = pathOf(key).slice(path.length);
+    const isInside = key.startsWith(`${keyOf(path)}\u0001`) && name !== undefined;
+    if (!isInside || !setting || setting === "parent" || deeper.length > 0 || showValue(value) === "") continue;
+    found.set(name, [...(found.get(name) ?? []), `${setting} ${showValue(value)}`]);
+  }
+  return found;
+}
+
 /** Say in an empty field that nothing is set, and what could be. */
 export function showUnset(kind: Kind): string {
   const example = showValue(kind.examples?.[0]);

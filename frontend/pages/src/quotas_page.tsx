@@ -1,7 +1,7 @@
 // *Quotas*: the quota file as forms, each setting with what it means; a preview, then in force; who changed what; undo.
 import { useMemo, useRef, useState } from "preact/hooks";
 import { ask } from "./api";
-import type { QuotaFileReport, QuotaLog, QuotaPreview, QuotasEdited, SettingEdit } from "./api_types";
+import type { ProjectChoice, ProjectsView, QuotaFileReport, QuotaLog, QuotaPreview, QuotasEdited, SettingEdit } from "./api_types";
 import { First } from "./first_rows";
 import { useKeptFocus } from "./kept_focus";
 import { useLive } from "./live";
@@ -9,11 +9,13 @@ import { OwnQuotas } from "./own_quotas";
 import { Section, Table, Waiting } from "./parts";
 import { changedMeanwhile, sayNewer, settingErrors } from "./quota_refusals";
 import { inTree } from "./project_tree";
-import { type Kind, type Path, TABLES, type Value, isTable, keyOf, kindAt, pathOf, readValue, showUnset, showValue } from "./quota_schema";
-import { showDuration, showMomentAt } from "./words";
+import { type Kind, type Path, TABLES, type Value, isTable, keyOf, kindAt, pathOf, readValue, settingsInside, showUnset, showValue } from "./quota_schema";
+import { WHY_SCALED, sayScaled, showDuration, showMomentAt } from "./words";
 
 type Drafts = Record<string, Value>;
 const LOOK_AGAIN_MS = 700;
+/** So many changes of a version are shown at first. */
+const CHANGES = 5;
 
 interface Editing {
   schema: Kind;
@@ -22,6 +24,8 @@ interface Editing {
   errors: Record<string, string>;
   /** It is what a lead may change, who takes out nothing that is in the file. */
   isLeads: boolean;
+  /** What of its guarantee each project has now. */
+  standing: ProjectChoice[];
   set: (path: Path, value: Value | undefined) => void;
 }
 
@@ -124,7 +128,8 @@ function Editor(props: { report: QuotaFileReport; latest: QuotaFileReport; onKee
       start();
       setSaid(["In force.", ...answer.changes, ...answer.warnings.map((one) => `Note: ${one}`)]);
     });
-  const editing: Editing = { schema, saved, drafts, errors, isLeads: report.projects !== null, set };
+  const projects = useLive<ProjectsView>("/projects", 15_000);
+  const editing: Editing = { schema, saved, drafts, errors, isLeads: report.projects !== null, standing: projects.data?.projects ?? [], set };
   const isOld = props.latest.version !== report.version;
   const isOff = isBusy || edits.length === 0;
   return (
@@ -132,7 +137,7 @@ function Editor(props: { report: QuotaFileReport; latest: QuotaFileReport; onKee
       {report.obstacle && <p class="problem" role="alert">{report.obstacle}</p>}
       {report.errors.map((one) => <p class="problem" role="alert">Not in force: {one}</p>)}
       {TABLES.filter((one) => !report.projects || one.name === "projects").map((one) => (
-        <Section key={one.name} title={one.title} note={`${kindAt(schema, [one.name])?.description ?? ""}${editing.isLeads ? " Of those that you lead you set user_limit and default_qos, and more of those inside them." : ""}`}>
+        <Section key={one.name} title={one.title} note={`${kindAt(schema, [one.name])?.description ?? ""}${one.name === "projects" && editing.standing.some((each) => each.promised_milli !== null) ? ` The pool cannot keep all that is guaranteed: ${WHY_SCALED}.` : ""}${editing.isLeads ? " Of those that you lead you set user_limit and default_qos, and more of those inside them." : ""}`}>
           {one.isNamed ? (
             <Things path={[one.name]} one={one.one} editing={editing} />
           ) : (
@@ -177,6 +182,9 @@ function Things({ path, one, editing }: { path: Path; one: string; editing: Edit
     const inProject = parentOf(each);
     return inProject ? ` (in ${inProject})` : given.includes(each) && !inside.includes(each) ? " (as it comes with Bulletin)" : "";
   };
+  const set = settingsInside({ ...editing.saved, ...editing.drafts }, path);
+  const scaled = new Map(path[0] === "projects" ? editing.standing.filter((one) => one.promised_milli !== null).map((one) => [one.project, sayScaled(one.guaranteed_milli)]) : []);
+  const told = (each: string) => [set.get(each)?.join(", "), scaled.get(each)].filter(Boolean).join(". ");
   const isWrong = (at: Path) => Object.keys(editing.errors).some((key) => key === keyOf(at) || key.startsWith(`${keyOf(at)}\u0001`));
   const isSaved = (at: Path) => Object.keys(editing.saved).some((key) => key.startsWith(`${keyOf(at)}\u0001`));
   const isPlain = !isTable(kindAt(editing.schema, [...path, "x"]) ?? {});
@@ -187,7 +195,7 @@ function Things({ path, one, editing }: { path: Path; one: string; editing: Edit
           <Field key={each} path={[...path, each]} editing={editing} />
         ) : (
           <details key={each} style={{ marginLeft: `${indent * 1.25}rem` }} open={added.includes(each) || isWrong([...path, each])}>
-            <summary>{each}{about(each)}</summary>
+            <summary>{each}{about(each)} <small>{told(each)}</small></summary>
             <Settings path={[...path, each]} editing={editing} />
             {inside.includes(each) && (!editing.isLeads || !isSaved([...path, each])) && (
               <button type="button" class="quiet" onClick={() => editing.set([...path, each], null)}>Take out {each}</button>
@@ -301,6 +309,17 @@ function Preview({ preview }: { preview: QuotaPreview }) {
   );
 }
 
+/** What was changed: the first of it at once, since a file that is written anew changes hundreds of settings. */
+function Changes({ all }: { all: string[] }) {
+  const more = all.slice(CHANGES);
+  return (
+    <>
+      {all.slice(0, CHANGES).join("; ")}
+      {more.length > 0 && <details><summary>and {more.length} more</summary>{more.join("; ")}</details>}
+    </>
+  );
+}
+
 function History(props: { log: QuotaLog; version: string; onMade: () => void }) {
   const [said, setSaid] = useState<string[]>([]);
   const undo = async () => {
@@ -326,7 +345,7 @@ function History(props: { log: QuotaLog; version: string; onMade: () => void }) 
               <td>{showMomentAt(one.at_ms)}</td>
               <td>{one.by}</td>
               <td class="reason">{one.why}</td>
-              <td class="reason">{one.changes.join("; ")}{one.is_in_force ? " (in force)" : ""}</td>
+              <td class="reason"><Changes all={one.changes} />{one.is_in_force ? " (in force)" : ""}</td>
             </tr>
           ))}
         </Table>

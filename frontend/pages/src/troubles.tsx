@@ -5,6 +5,7 @@ import { showAge, showClock } from "./words";
 
 const TICK_MS = 5_000;
 const SAID_MS = 8_000;
+const LONG_MS = 180_000;
 
 export interface Trouble {
   sentence: string;
@@ -66,6 +67,7 @@ export function Troubles() {
         <p class="note">
           {times.length > 0 && <>What you see is as of {describeTime(Math.min(...times))}. </>}
           {goesOn(found) && <>This page goes on by itself. </>}
+          {isLong(found, Date.now()) && <>That is long for a start: tell an admin of the hub, who may not know. </>}
           <button type="button" class="quiet" onClick={() => found.forEach((one) => one.look())}>Look again</button>
         </p>
       )}
@@ -77,6 +79,11 @@ export function Troubles() {
 /** Whether there is something to wait for: what was refused for good stays so until somebody changes something. */
 export function goesOn(troubles: Trouble[]): boolean {
   return troubles.some((one) => !one.isFinal);
+}
+
+/** Whether what may come back is away for longer than anything takes to start again. */
+export function isLong(troubles: Trouble[], nowMs: number): boolean {
+  return troubles.some((one) => !one.isFinal && one.asOfMs !== undefined && nowMs - one.asOfMs > LONG_MS);
 }
 
 function describeTime(atMs: number): string {

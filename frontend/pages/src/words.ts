@@ -41,6 +41,14 @@ export function showMilli(milli: number): string {
   return String(Math.round(milli / 10) / 100);
 }
 
+/** Why a guarantee is scaled down. */
+export const WHY_SCALED = "all guarantees together are more than it has";
+
+/** Say what of a guarantee the pool can keep now, where all are guaranteed more than it has. */
+export function sayScaled(guaranteedMilli: number): string {
+  return `The pool can keep ${showMilli(guaranteedMilli)} of it now`;
+}
+
 /** Say whether a node is drained, or is to be, and why; empty where it is given cells. */
 export function describeDrain(node: { is_drained: boolean; drains_in_ms: number | null; why_drained: string }): string {
   if (!node.is_drained && node.drains_in_ms === null) return "";

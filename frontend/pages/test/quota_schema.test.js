@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { readValue, showValue } from '../src/quota_schema';
+import { keyOf, readValue, settingsInside, showValue } from '../src/quota_schema';
 
 const names = { anyOf: [{ type: 'array', items: { type: 'string' } }, { type: 'null' }] };
 
@@ -33,4 +33,18 @@ test('quotes around a text go, and numbers are numbers', () => {
   assert.equal(readValue(text, ' 2.5 '), 2.5);
   assert.equal(readValue(text, '20000000000000000000'), '20000000000000000000');
   assert.equal(readValue({ type: 'string' }, '"'), '"');
+});
+
+test('what is set of each project is told in a line, without what its place shows, what is deeper and what is taken out', () => {
+  const values = Object.fromEntries(
+    [
+      [['projects', 'ml', 'guaranteed'], 3],
+      [['projects', 'ml', 'leads'], ['liz', 'ada']],
+      [['projects', 'ml', 'class_hours', 'lab', 'guaranteed'], 8],
+      [['projects', 'vision', 'parent'], 'ml'],
+      [['projects', 'vision', 'limit'], null],
+      [['qos', 'ml', 'walltime'], '1 h'],
+    ].map(([path, value]) => [keyOf(path), value]),
+  );
+  assert.deepEqual([...settingsInside(values, ['projects'])], [['ml', ['guaranteed 3', 'leads liz, ada']]]);
 });

@@ -217,3 +217,14 @@ def test_a_service_of_the_hub_is_not_the_user_of_its_name() -> None:
 
 def test_who_has_no_group_has_the_default_project() -> None:
     assert Viewer(user=BOB).own_projects == (ProjectId("default"),)
+
+
+def test_a_guarantee_that_the_pool_can_keep_a_part_of_is_shown_with_what_it_is_by_the_settings() -> None:
+    scaled = tuple(msgspec.structs.replace(row, promised_milli=3000) for row in REPORT.projects if row.project == ML)
+    report = msgspec.structs.replace(REPORT, projects=scaled)
+    (standing,) = view_me(report, Sight(ADA_LOOKS, report)).projects
+    assert (standing.guaranteed_milli, standing.promised_milli) == (2, 3000)
+    (choice,) = view_projects(report, Sight(ADA_LOOKS, report)).projects
+    assert (choice.guaranteed_milli, choice.promised_milli) == (2, 3000)
+    whole = view_projects(REPORT, Sight(ADA_LOOKS, REPORT)).projects
+    assert {one.promised_milli for one in whole} == {None}

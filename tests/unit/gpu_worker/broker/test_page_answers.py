@@ -283,3 +283,13 @@ def test_of_sums_that_take_minutes_one_is_made_at_a_time_also_where_who_asked_ha
 
     monkeypatch.setattr(usage_table, "write_table", take_minutes)
     asyncio.run(scenario())
+
+
+def test_where_all_are_promised_more_than_there_is_the_page_hears_of_both(broker: BrokerParts) -> None:
+    broker.join("n1", 1)
+    rows = {row.project: row for row in ask(broker, page.AskPool()).projects}
+    school = rows[ProjectId("school")]
+    assert (school.guaranteed_milli, school.promised_milli) == (1000, 2000)
+    broker.join("n2", 1)
+    rows = {row.project: row for row in ask(broker, page.AskPool()).projects}
+    assert rows[ProjectId("school")].promised_milli is None

@@ -56,6 +56,12 @@ def said(report: console.Report) -> list[str]:
     return layout.plain_lines(report_sentences.show(report))
 
 
+def test_a_project_whose_guarantee_is_scaled_down_says_from_what_and_why() -> None:
+    scaled = msgspec.structs.replace(PROJECT, promised_milli=6000)
+    (line,) = [one for one in said(console.ProjectReport(projects=(scaled,), slot_word="GPU")) if "school" in one]
+    assert "guaranteed 6, scaled down: all guarantees are more than there is" in line
+
+
 def test_projects_say_what_they_have_of_node_pools() -> None:
     use = console.PoolUse(name="h100", used_milli=2000, guaranteed_milli=8000)
     row = msgspec.structs.replace(PROJECT, node_pools=(use,))

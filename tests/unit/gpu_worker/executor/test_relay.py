@@ -1,6 +1,7 @@
 """In which order an executor's messages leave it, and by which thread."""
 
 import asyncio
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from gpu_worker.executor.agent_link import AgentLink
 from gpu_worker.executor.cell_owners import CellOwners
 from gpu_worker.executor.interrupts import Interrupts
 from gpu_worker.executor.relay import Relay
+from gpu_worker.executor.unsent_text import AREA_BYTES, UnsentText
 
 TOOK = Took(cell=CellId("one"))
 
@@ -30,12 +32,18 @@ def link() -> Iterator[tuple[AgentLink, socket.socket]]:
         link.close()
 
 
+def unsent_text() -> UnsentText:
+    memory = os.memfd_create("unsent")
+    os.ftruncate(memory, AREA_BYTES)
+    return UnsentText(memory)
+
+
 @pytest.fixture
 def relay(link: tuple[AgentLink, socket.socket]) -> Iterator[Relay]:
     """A relay whose thread has not been started."""
     loop, owners = asyncio.new_event_loop(), CellOwners()
     owners.cell = CellId("one")
-    yield Relay(link[0], Interrupts(loop, lambda: None), owners)
+    yield Relay(link[0], Interrupts(loop, lambda: None), owners, unsent_text())
     loop.close()
 
 
@@ -79,7 +87,7 @@ def test_nobody_else_writes_between_the_look_for_room_and_the_writing() -> None:
     loop, (ours, agents) = asyncio.new_event_loop(), socket.socketpair()
     agents.settimeout(10)
     link = Seen(ours.detach())
-    relay = Relay(link, Interrupts(loop, lambda: None), CellOwners())
+    relay = Relay(link, Interrupts(loop, lambda: None), CellOwners(), unsent_text())
     link.other = threading.Thread(target=relay.send_at_once, args=(second,))
     with agents:
         relay.send_at_once(first)
