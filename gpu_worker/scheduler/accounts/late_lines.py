@@ -18,6 +18,14 @@ class LateRequest(NamedTuple):
     shape: Shape
 
 
+class HeldInside(NamedTuple):
+    """A late request of a project that a limit inside that one holds back, for whom its own is kept, too, by then."""
+
+    request: RequestId
+    until_ms: int  #: when the limits inside let it through, at the latest
+    kept: int  #: what cells that are over by then do not leave it; thousandths of a GPU
+
+
 class LateLines(msgspec.Struct):
     """A line of each shape, the one that is late for the longest time first."""
 

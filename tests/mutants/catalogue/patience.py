@@ -261,4 +261,28 @@ PATIENCE = (
         "commits(accounts, state.leases[name])",
         "a hot session that holds nothing of a guarantee stays where that is full",
     ),
+    (
+        "limit-kept-for-one-after-the-other",
+        "accounts/kept_limits.py",
+        "kept_for_late",
+        "accounts.now_ms + walltime_ms > held.until_ms",
+        "False",
+        "whom a limit inside lets through has the one further out by then",
+    ),
+    (
+        "limit-kept-long-before-one-inside-lets-through",
+        "accounts/kept_limits.py",
+        "kept_for_late",
+        "accounts.now_ms + walltime_ms > held.until_ms",
+        "True",
+        "what is over before a limit inside lets a late request through uses the outer one meanwhile",
+    ),
+    (
+        "who-goes-on-has-the-outer-limit-when-the-inner-one-lets-through",
+        "admission/late_limits.py",
+        "_in_way_by_then",
+        "yield lease",
+        "yield from ()",
+        "a hot session leaves whose next cell could be too long for who has the limit by then",
+    ),
 )

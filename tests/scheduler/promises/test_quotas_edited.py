@@ -115,9 +115,7 @@ def test_who_has_more_priority_takes_all_of_the_surplus_and_gives_none_back() ->
     assert play("[projects.a]\npriority=1\n", cells, last=2000).running(1999, "b") == 0
 
 
-def test_cells_are_covered_in_the_order_in_which_they_were_granted_also_where_their_class_changes() -> (
-    None
-):
+def test_cells_are_covered_in_the_order_in_which_they_were_granted_also_where_their_class_changes() -> None:
     """The session that was granted its GPU first begins later; then one of the two is borrowed: the other one (2)."""
     firm = "[qos.interactive]\nmust_be_in_quota=true\n[projects.lab]\nguaranteed=1\n[projects.course]\nguaranteed=1\n"
     day = play(
