@@ -18,5 +18,8 @@ def move_request(state: State, event: RequestMoved) -> None:
         before, id=event.to, session=event.session, entry=entry, standing=RequestStatus.QUEUED
     )
     state.submit(request)
+    for taker in (*state.pending.values(), *state.leases.values()):  # it takes nothing back from who took from it
+        if before.session in taker.took:
+            taker.took |= {event.session}
     state.patience.note_late(state.accounts, request)
     state.patience.watch(state.accounts, state.pending, (request.project, request.user))
