@@ -66,55 +66,67 @@ def first_held_inside(accounts: AllLimits, at: Account) -> RequestId | None:
     if not at.late or not at.children:
         return None
     first = _find(accounts, at, is_beside_all=False)
-    if first is None or not at.late[first] or first == first_late(accounts, at):
+    if first is None or first in at.late_lines.placed or first == first_late(accounts, at):
         return None
     return first
 
 
 def _find(accounts: AllLimits, at: Account, *, is_beside_all: bool = True) -> RequestId | None:
-    lefts: dict[ProjectId, int | None] = {}  #: what may be spent, of each project that was asked for it
-
-    def may_start(name: RequestId, late: LateRequest) -> bool:
-        if not at.late[name]:  # room is made for it
-            return True
-        is_within = _is_within_limits(accounts, at, late, is_beside_all=is_beside_all)
-        return is_within and _is_within_budgets(accounts, late, lefts)
+    """Find the first late request that could start: inside the project only beside what runs if it `is_beside_all`."""
+    budgets = _Budgets(accounts)
 
     def is_held(shape: Shape) -> bool:
         return any(kind.holds(shape) for kind in accounts.kinds)
 
-    return at.late_lines.foremost(is_held, may_start)
+    def lets_through(shape: Shape, project: ProjectId) -> bool:
+        account = accounts.by_id[project]
+        is_within = _is_within_limits(accounts, at, account, shape, is_beside_all=is_beside_all)
+        return is_within and budgets.longest_ms(account, shape) > 0
+
+    def may_start(late: LateRequest) -> bool:
+        account = accounts.by_id[late.project]
+        is_in_time = late.walltime_ms <= budgets.longest_ms(account, late.shape)
+        return is_in_time and _is_within_limits_of_user(accounts, account, late)
+
+    return at.late_lines.foremost(is_held, lets_through, may_start)
 
 
-def _is_within_limits(accounts: AllLimits, at: Account, late: LateRequest, *, is_beside_all: bool) -> bool:
-    """Whether a request is within its user's limits and those inside a project, and no limit is less than it needs.
+def _is_within_limits(accounts: AllLimits, at: Account, account: Account, shape: Shape, *, is_beside_all: bool) -> bool:
+    """Whether a request is within limits inside a project, and no limit is less than it needs.
 
-    That is beside what runs there and is not going, nor of a lower class of its own project; inside the project only if
-    it `is_beside_all`.
+    That is beside what runs there and is not going, nor of a lower class of its own project.
     """
-    account, cost, qos = accounts.by_id[late.project], late.shape.cost, accounts.qos[late.shape.qos]
-    runs = accounts.runs.get((late.user, qos.name))
-    if qos.running_per_user is not None and runs is not None and runs.used >= qos.running_per_user:
-        return False
-    limit = accounts.allowances.user_limit_milli(account.project, late.user)
-    if limit is not None and account.users[late.user].used + cost > limit:
-        return False
-    below, is_inside = account.used_below(accounts.qos, qos.priority), is_beside_all
+    below, is_inside = account.used_below(accounts.qos, accounts.qos[shape.qos].priority), is_beside_all
     for one in account.path:
         is_inside = is_inside and one is not at
         stays = one.used - one.going - below if is_inside else 0
-        if one.limit is not None and stays + cost > one.limit:
+        if one.limit is not None and stays + shape.cost > one.limit:
             return False
     return True
 
 
-def _is_within_budgets(accounts: AllLimits, late: LateRequest, lefts: dict[ProjectId, int | None]) -> bool:
-    """Whether budgets reach for a request once what is hot there has left; `lefts` remembers what they have."""
-    for one in accounts.by_id[late.project].path:
-        name = one.project.id
-        if name not in lefts:
-            lefts[name] = one.spendable(accounts.now_ms, without_hot=True)
-        left = lefts[name]
-        if left is not None and left < late.shape.charged * late.walltime_ms:
-            return False
-    return True
+def _is_within_limits_of_user(accounts: AllLimits, account: Account, late: LateRequest) -> bool:
+    """Whether a request is within what its user may use of the project, and run of its class."""
+    cost, qos = late.shape.cost, accounts.qos[late.shape.qos]
+    runs = accounts.runs.get((late.user, qos.name)) if qos.running_per_user is not None else None
+    if qos.running_per_user is not None and runs is not None and runs.used >= qos.running_per_user:
+        return False
+    limit = accounts.allowances.user_limit_milli(account.project, late.user)
+    return not (limit is not None and account.users[late.user].used + cost > limit)
+
+
+class _Budgets:
+    """For how long budgets reach once what is hot there has left, asked once of each project and price."""
+
+    def __init__(self, accounts: AllLimits) -> None:
+        self._accounts = accounts
+        self._longest_cache: dict[tuple[ProjectId, int], float] = {}
+
+    def longest_ms(self, account: Account, shape: Shape) -> float:
+        """Compute the longest walltime for which all budgets that a request counts in reach; infinity is no budget."""
+        key = account.project.id, shape.charged
+        if key not in self._longest_cache:
+            lefts = (one.spendable(self._accounts.now_ms, without_hot=True) for one in account.path)
+            times = [left // shape.charged for left in lefts if left is not None] if shape.charged else []
+            self._longest_cache[key] = min(times, default=float("inf"))
+        return self._longest_cache[key]

@@ -184,7 +184,7 @@ PATIENCE = (
     (
         "limit-kept-for-who-has-all-that-one-may",
         "accounts/kept_limits.py",
-        "_is_within_limits",
+        "_is_within_limits_of_user",
         "limit is not None and account.users[late.user].used + cost > limit",
         "False",
         "nobody leaves for who is late and has as much as one user may have",
@@ -192,7 +192,7 @@ PATIENCE = (
     (
         "limit-kept-for-who-runs-all-of-a-class",
         "accounts/kept_limits.py",
-        "_is_within_limits",
+        "_is_within_limits_of_user",
         "qos.running_per_user is not None and runs is not None and runs.used >= qos.running_per_user",
         "False",
         "nobody leaves for who is late and runs as many cells of a class as one user may",
@@ -208,9 +208,9 @@ PATIENCE = (
     (
         "limit-kept-for-who-has-no-budget",
         "accounts/kept_limits.py",
-        "_is_within_budgets",
-        "left is not None and left < late.shape.charged * late.walltime_ms",
-        "False",
+        "_Budgets.longest_ms",
+        "min(times, default=float('inf'))",
+        "float('inf')",
         "nobody leaves for who is late and for whom no budget reaches",
     ),
     (
@@ -225,8 +225,8 @@ PATIENCE = (
         "first-late-one-hides-those-who-could-start",
         "accounts/late_lines.py",
         "LateLines.foremost",
-        "line.items()",
-        "list(line.items())[:1]",
+        "(line.items() if is_open or self.placed else ())",
+        "(list(line.items())[:1] if is_open or self.placed else ())",
         "a limit is kept for the first one that is late and could start",
     ),
     (

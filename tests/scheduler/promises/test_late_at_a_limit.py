@@ -173,7 +173,7 @@ LONG_CELLS_ALL_DAY = [3500] * 20
 
 @pytest.mark.parametrize("limit", [2, 3, 4])
 def test_who_waits_at_two_limits_waits_one_walltime_for_both(limit: int) -> None:
-    """The lab's let it through after 75 min, when the department's was full again: an hour more, for each of the two."""
+    """The lab's let it through after 75 min, when the department's was full again, and an hour later was so, too."""
     seen = look(
         quotas(HOUR_LONG + TWO_LIMITS.format(limit)), nodes(1, 8),
         ask(2, 1, "lab", 3500, name="first"), ask(1000, 1, "lab", *LONG_CELLS_ALL_DAY, name="second", think_s=1),
