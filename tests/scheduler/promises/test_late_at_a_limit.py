@@ -199,6 +199,7 @@ def test_meanwhile_the_outer_limit_is_used_by_cells_that_are_over_by_then(minute
     asked = [at_s for name in ("types0", "more0") for at_s in seen.asked_to_leave(name)]
     too_long_s = min(6002, 7202 - 60 * minutes)  #: when the cell that runs is over, at last or by its walltime
     assert [at_s for at_s in asked if 2100 < at_s < too_long_s] == []
+    assert max(running(seen, second, "types") + running(seen, second, "more") for second in range(2500, 5000, 90)) == 2
     assert seen.granted("large0") <= 6002 + 200
 
 
