@@ -73,7 +73,7 @@ def first_held_inside(accounts: AllLimits, at: Account) -> RequestId | None:
 
 def _find(accounts: AllLimits, at: Account, *, is_beside_all: bool = True) -> RequestId | None:
     """Find the first late request that could start: inside the project only beside what runs if it `is_beside_all`."""
-    budgets = _Budgets(accounts)
+    budgets = _BudgetReach(accounts)
 
     def is_held(shape: Shape) -> bool:
         return any(kind.holds(shape) for kind in accounts.kinds)
@@ -115,7 +115,7 @@ def _is_within_limits_of_user(accounts: AllLimits, account: Account, late: LateR
     return not (limit is not None and account.users[late.user].used + cost > limit)
 
 
-class _Budgets:
+class _BudgetReach:
     """For how long budgets reach once what is hot there has left, asked once of each project and price."""
 
     def __init__(self, accounts: AllLimits) -> None:

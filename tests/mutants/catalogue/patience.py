@@ -208,7 +208,7 @@ PATIENCE = (
     (
         "limit-kept-for-who-has-no-budget",
         "accounts/kept_limits.py",
-        "_Budgets.longest_ms",
+        "_BudgetReach.longest_ms",
         "min(times, default=float('inf'))",
         "float('inf')",
         "nobody leaves for who is late and for whom no budget reaches",
