@@ -2,11 +2,11 @@
 
 import pytest
 
-from bulletin.ids import RequestId, SessionId
+from bulletin.ids import RequestId, SessionId, SlotId
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action
 from gpu_worker.scheduler.invariants import check
-from tests.scheduler.bench import MINUTE, Bench, granted, slots
+from tests.scheduler.bench import MINUTE, Bench, granted, reclaimed, slots
 
 
 @pytest.fixture
@@ -76,3 +76,25 @@ def test_what_waits_no_longer_stays_as_it_is(bench: Bench) -> None:
     assert move(bench, "nobody/1") == []
     assert not bench.scheduler.state.pending
     assert set(bench.scheduler.state.leases) == {"busy:1", "silent:1"}
+
+
+def test_who_lost_a_cell_for_a_share_does_not_take_it_back_by_the_new_session() -> None:
+    """They would take from each other in turn: what was taken for a share is not taken back for one."""
+    bench = Bench()
+    bench.join("a", tuple(ev.Slot(SlotId(f"g{n}"), "gpu", "L4" if n else "H100", 80 * 10**9) for n in range(4)))
+    for session, kind in (("loses", "H100"), ("other", "L4")):
+        bench.ask(session, project="b", gpu_type=kind)
+        bench.start(f"{session}:1")
+    bench.later(MINUTE)
+    bench.ask("takes", project="a", gpu_type="H100")
+    assert list(reclaimed(bench.later(2 * MINUTE))) == ["loses:1"]
+    assert granted(bench.free("loses:1")) == ["takes:1"]
+    bench.start("takes:1")
+    bench.ask("loses", n=2, project="b", gpu_type="H100")
+    move(bench, "loses/2")
+    for session in ("more", "rest"):
+        bench.ask(session, project="a", gpu_type="L4")
+        bench.start(f"{session}:1")
+    asked = [reclaimed(bench.later(MINUTE)) for _ in range(5)]
+    assert asked == [{}] * 5
+    bench.replay()

@@ -193,12 +193,12 @@ class Coverage:
             del self._uses[name]
             changed[project] = None
         if lease is not None and is_used:
-            if known is None or known[1].cost != lease.cost or known[0] != lease.project:
+            if known is None:
                 self._seq += 1
-                seq = self._seq
-            else:  # only its node pool covers it now, or no longer does
-                seq = known[1].seq
-            use = _Use(self._precedence(accounts, lease), lease.began_ms, seq, name, lease.cost)
+                since_ms, seq = lease.began_ms, self._seq
+            else:  # it counts in another way now, and has begun when it did
+                since_ms, seq = known[1].since_ms, known[1].seq
+            use = _Use(self._precedence(accounts, lease), since_ms, seq, name, lease.cost)
             self._uses[name] = lease.project, use
             insort(self._project(lease.project).own, use)
             changed[lease.project] = None

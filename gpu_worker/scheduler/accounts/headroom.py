@@ -9,6 +9,7 @@ from typing import NamedTuple
 from bulletin.ids import RequestId
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.kept_limits import AllLimits, first_late
+from gpu_worker.scheduler.accounts.late_lines import HeldInside
 
 
 class Headroom(NamedTuple):
@@ -19,6 +20,7 @@ class Headroom(NamedTuple):
     allowed: int | None  #: of its limit, for what is used; None is no limit
     held: int | None  #: the same, for what is held
     late: tuple[RequestId, int] | None  #: for whom its limit keeps how much
+    held_inside: HeldInside | None  #: and for whom from when one inside lets them through
     late_covered: tuple[RequestId, int] | None  #: the same of its guarantee
     changes: int  #: of what has a budget, of which anything may matter
 
@@ -37,6 +39,7 @@ def headroom(accounts: AllLimits, account: Account, most: int) -> Headroom:
         allowed=None if limit is None else min(2 * most, limit - account.used),  # besides what is kept for the late one
         held=None if limit is None else min(most, limit - account.held),
         late=None if late is None else (late, account.late[late]),
+        held_inside=account.held_inside,
         late_covered=account.late_within(account.guaranteed),
         changes=0 if account.project.budget is None else account.changes,
     )

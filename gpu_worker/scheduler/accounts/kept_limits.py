@@ -2,7 +2,10 @@
 
 One that something else holds back, whatever the limit keeps, would have others wait for nothing: its user has as much
 as one may have, or runs as many cells of its class; a limit inside is full with cells that stay; no budget reaches for
-it; or no node that is not drained could hold it. A limit further out holds it back no less, but is kept for it, too.
+it; or no node could hold it before it is drained. A limit further out holds it back no less, but is kept for it, too.
+
+Whom a limit inside holds back has the ones further out as soon as that one lets it through: they are kept from whoever
+could not be over by then, so that it does not wait for one limit after the other.
 """
 
 from typing import Protocol
@@ -17,6 +20,10 @@ from gpu_worker.scheduler.policy.projects import QoS
 
 class HoldingKind(Protocol):
     """What nodes that are alike could hold."""
+
+    @property
+    def longest_ms(self) -> int | None:
+        """The longest walltime of what is over before such a node is to be drained; None where it is not."""
 
     def holds(self, shape: Shape) -> bool:
         """Whether such a node could hold such a request, if nothing ran there."""
@@ -45,54 +52,81 @@ def first_late(accounts: AllLimits, at: Account) -> RequestId | None:
     return at.first_late_cache[1]
 
 
-def kept_for_late(accounts: AllLimits, at: Account, request: RequestId) -> int:
-    """Find what a project's limit keeps from a request for the one that is late."""
-    first = first_late(accounts, at)
-    return 0 if first is None or first == request else at.late[first]
+def kept_for_late(accounts: AllLimits, at: Account, request: RequestId, walltime_ms: int) -> int:
+    """Find what a project's limit keeps from a request, which runs for so long at most, for those that are late."""
+    first, held = first_late(accounts, at), at.held_inside
+    kept = 0 if first is None or first == request else at.late[first]
+    if held is None or held.request == request or not at.late.get(held.request):
+        return kept
+    return kept + (held.kept if accounts.now_ms + walltime_ms > held.until_ms else 0)
 
 
-def _find(accounts: AllLimits, at: Account) -> RequestId | None:
-    lefts: dict[ProjectId, int | None] = {}  #: what may be spent, of each project that was asked for it
+def first_held_inside(accounts: AllLimits, at: Account) -> RequestId | None:
+    """Find the request that is late for the longest time if only limits inside a project hold it back, for now."""
+    if not at.late or not at.children:
+        return None
+    first = _find(accounts, at, is_beside_all=False)
+    if first is None or first in at.late_lines.placed or first == first_late(accounts, at):
+        return None
+    return first
 
-    def may_start(name: RequestId, late: LateRequest) -> bool:
-        if not at.late[name]:  # room is made for it
-            return True
-        return _is_within_limits(accounts, at, late) and _is_within_budgets(accounts, late, lefts)
+
+def _find(accounts: AllLimits, at: Account, *, is_beside_all: bool = True) -> RequestId | None:
+    """Find the first late request that could start: inside the project only beside what runs if it `is_beside_all`."""
+    budgets = _BudgetReach(accounts)
 
     def is_held(shape: Shape) -> bool:
         return any(kind.holds(shape) for kind in accounts.kinds)
 
-    return at.late_lines.foremost(is_held, may_start)
+    def lets_through(shape: Shape, project: ProjectId) -> bool:
+        account = accounts.by_id[project]
+        is_within = _is_within_limits(accounts, at, account, shape, is_beside_all=is_beside_all)
+        return is_within and budgets.longest_ms(account, shape) > 0
+
+    def may_start(late: LateRequest) -> bool:
+        account = accounts.by_id[late.project]
+        is_in_time = late.walltime_ms <= budgets.longest_ms(account, late.shape)
+        return is_in_time and _is_within_limits_of_user(accounts, account, late)
+
+    return at.late_lines.foremost(is_held, lets_through, may_start)
 
 
-def _is_within_limits(accounts: AllLimits, at: Account, late: LateRequest) -> bool:
-    """Whether a request is within its user's limits and those inside a project, and no limit is less than it needs.
+def _is_within_limits(accounts: AllLimits, at: Account, account: Account, shape: Shape, *, is_beside_all: bool) -> bool:
+    """Whether a request is within limits inside a project, and no limit is less than it needs.
 
     That is beside what runs there and is not going, nor of a lower class of its own project.
     """
-    account, cost, qos = accounts.by_id[late.project], late.shape.cost, accounts.qos[late.shape.qos]
-    runs = accounts.runs.get((late.user, qos.name))
-    if qos.running_per_user is not None and runs is not None and runs.used >= qos.running_per_user:
-        return False
-    limit = accounts.allowances.user_limit_milli(account.project, late.user)
-    if limit is not None and account.users[late.user].used + cost > limit:
-        return False
-    below, is_inside = account.used_below(accounts.qos, qos.priority), True
+    below, is_inside = account.used_below(accounts.qos, accounts.qos[shape.qos].priority), is_beside_all
     for one in account.path:
         is_inside = is_inside and one is not at
         stays = one.used - one.going - below if is_inside else 0
-        if one.limit is not None and stays + cost > one.limit:
+        if one.limit is not None and stays + shape.cost > one.limit:
             return False
     return True
 
 
-def _is_within_budgets(accounts: AllLimits, late: LateRequest, lefts: dict[ProjectId, int | None]) -> bool:
-    """Whether budgets reach for a request once what is hot there has left; `lefts` remembers what they have."""
-    for one in accounts.by_id[late.project].path:
-        name = one.project.id
-        if name not in lefts:
-            lefts[name] = one.spendable(accounts.now_ms, without_hot=True)
-        left = lefts[name]
-        if left is not None and left < late.shape.charged * late.walltime_ms:
-            return False
-    return True
+def _is_within_limits_of_user(accounts: AllLimits, account: Account, late: LateRequest) -> bool:
+    """Whether a request is within what its user may use of the project, and run of its class."""
+    cost, qos = late.shape.cost, accounts.qos[late.shape.qos]
+    runs = accounts.runs.get((late.user, qos.name)) if qos.running_per_user is not None else None
+    if qos.running_per_user is not None and runs is not None and runs.used >= qos.running_per_user:
+        return False
+    limit = accounts.allowances.user_limit_milli(account.project, late.user)
+    return not (limit is not None and account.users[late.user].used + cost > limit)
+
+
+class _BudgetReach:
+    """For how long budgets reach once what is hot there has left, asked once of each project and price."""
+
+    def __init__(self, accounts: AllLimits) -> None:
+        self._accounts = accounts
+        self._longest_cache: dict[tuple[ProjectId, int], float] = {}
+
+    def longest_ms(self, account: Account, shape: Shape) -> float:
+        """Compute the longest walltime for which all budgets that a request counts in reach; infinity is no budget."""
+        key = account.project.id, shape.charged
+        if key not in self._longest_cache:
+            lefts = (one.spendable(self._accounts.now_ms, without_hot=True) for one in account.path)
+            times = [left // shape.charged for left in lefts if left is not None] if shape.charged else []
+            self._longest_cache[key] = min(times, default=float("inf"))
+        return self._longest_cache[key]

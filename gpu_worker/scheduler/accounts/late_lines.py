@@ -18,22 +18,35 @@ class LateRequest(NamedTuple):
     shape: Shape
 
 
-class LateLines(msgspec.Struct):
-    """A line of each shape, the one that is late for the longest time first."""
+class HeldInside(NamedTuple):
+    """A late request of a project that a limit inside that one holds back, for whom its own is kept, too, by then."""
 
-    lines: dict[Shape, dict[RequestId, int]] = msgspec.field(default_factory=dict)  #: each with its number
+    request: RequestId
+    until_ms: int  #: when the limits inside let it through, at the latest
+    kept: int  #: what cells that are over by then do not leave it; thousandths of a GPU
+
+
+#: Late requests of one project that ask for the same.
+Line = tuple[Shape, ProjectId]
+
+
+class LateLines(msgspec.Struct):
+    """A line of each shape and project, the one that is late for the longest time first."""
+
+    lines: dict[Line, dict[RequestId, int]] = msgspec.field(default_factory=dict)  #: each with its number
     requests: dict[RequestId, LateRequest] = msgspec.field(default_factory=dict)
+    placed: dict[RequestId, None] = msgspec.field(default_factory=dict)  #: those for which room is made in this walk
     last: int = 0  #: the number of the one that came last
 
     def add(self, request: RequestId, late: LateRequest) -> None:
         """Put a request behind all others; one that is there asks for this from now on, and keeps its place."""
-        number, shape = self.discard(request), late.shape
+        number, key = self.discard(request), (late.shape, late.project)
         if number is None:
             self.last += 1
-            self.lines.setdefault(shape, {})[request] = self.last
+            self.lines.setdefault(key, {})[request] = self.last
         else:
-            line = self.lines.get(shape, {}) | {request: number}
-            self.lines[shape] = dict(sorted(line.items(), key=lambda one: one[1]))
+            line = self.lines.get(key, {}) | {request: number}
+            self.lines[key] = dict(sorted(line.items(), key=lambda one: one[1]))
         self.requests[request] = late
 
     def discard(self, request: RequestId) -> int | None:
@@ -41,22 +54,41 @@ class LateLines(msgspec.Struct):
         late = self.requests.pop(request, None)
         if late is None:
             return None
-        shape = late.shape
-        line = self.lines[shape]
+        self.placed.pop(request, None)
+        key = late.shape, late.project
+        line = self.lines[key]
         number = line.pop(request)
         if not line:
-            del self.lines[shape]
+            del self.lines[key]
         return number
 
+    def note_placed(self, request: RequestId, *, is_placed: bool) -> None:
+        """Note that room is made for a request, or no longer is."""
+        if is_placed and request in self.requests:
+            self.placed[request] = None
+        else:
+            self.placed.pop(request, None)
+
     def foremost(
-        self, fits: Callable[[Shape], bool], may_start: Callable[[RequestId, LateRequest], bool]
+        self,
+        fits: Callable[[Shape], bool],
+        lets_through: Callable[[Shape, ProjectId], bool],
+        may_start: Callable[[LateRequest], bool],
     ) -> RequestId | None:
-        """Find the one that is late for the longest time of those that cost something, fit, and may start."""
+        """Find the one that is late for the longest time of those that cost something, fit, and may start.
+
+        For whom room is made already may. Of a project that lets nobody through that asks for so much nobody is asked.
+        """
         found: tuple[int, RequestId] | None = None
-        for shape, line in self.lines.items():
+        for (shape, project), line in self.lines.items():
             if not shape.cost or not fits(shape):
                 continue
-            able = ((number, name) for name, number in line.items() if may_start(name, self.requests[name]))
+            is_open = lets_through(shape, project)
+            able = (
+                (number, name)
+                for name, number in (line.items() if is_open or self.placed else ())
+                if name in self.placed or (is_open and may_start(self.requests[name]))
+            )
             one = next(able, None)
             found = one if found is None or (one is not None and one < found) else found
         return None if found is None else found[1]
@@ -64,7 +96,7 @@ class LateLines(msgspec.Struct):
     def first(self, costs: Mapping[RequestId, int], fits: Callable[[Shape], bool]) -> RequestId | None:
         """Find the one that is late for the longest time of those that cost something and whose shape fits."""
         found: tuple[int, RequestId] | None = None
-        for shape, line in self.lines.items():
+        for (shape, _), line in self.lines.items():
             if not shape.cost:
                 continue
             one = next(((number, name) for name, number in line.items() if costs[name] > 0), None)

@@ -13,17 +13,24 @@ from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.branches import Branch
 from gpu_worker.scheduler.accounts.kept_limits import first_late
 from gpu_worker.scheduler.actions import Action
-from gpu_worker.scheduler.leases.leases import Lease, Request
+from gpu_worker.scheduler.admission.held_inside import note_held_inside
+from gpu_worker.scheduler.leases.leases import Lease
+from gpu_worker.scheduler.nodes.capacity import kinds_in_use
 from gpu_worker.scheduler.placement.keep_time import is_kept_from
 from gpu_worker.scheduler.state import State
 
 
 def leave_to_late(state: State, projects: Iterable[ProjectId]) -> list[Action]:
     """Evict hot sessions that stand in the way of who is late at a limit of these projects, or of touched leases'."""
+    if any(kind.longest_ms is not None for kind in state.accounts.kinds) or state.planned_drains:
+        state.accounts.kinds = kinds_in_use(state.nodes.values())  # the time until the drain has become shorter
     touched = (state.leases[name].project for name in state.touched if name in state.leases)
-    names = dict.fromkeys([*projects, *touched])
-    accounts = {at.project.id: at for name in names for at in state.accounts.of(name).path if at.limit is not None}
-    in_way = [lease for at in accounts.values() for lease in _in_way(state, at)]
+    names = dict.fromkeys([*projects, *touched, *state.patience.held_inside])
+    known = (state.accounts.of(name) for name in names if name in state.accounts.by_id)
+    accounts = {at.project.id: at for one in known for at in one.path if at.limit is not None}
+    for at in accounts.values():
+        note_held_inside(state, at)
+    in_way = [lease for at in accounts.values() for lease in (*_in_way(state, at), *_in_way_by_then(state, at))]
     return [departures.evict(state, lease) for lease in {lease.id: lease for lease in in_way}.values()]
 
 
@@ -34,7 +41,7 @@ def _in_way(state: State, at: Account) -> Iterator[Lease]:
         return
     over = at.used + sum(at.hot.values()) + at.late[first] - at.limit
     late = state.pending[first]
-    if over <= 0 or not _has_node(state, late):
+    if over <= 0:
         return
     account, cost = state.accounts.of(late.project), late.entry.shape.cost
     for name, amount in at.hot.items():
@@ -48,9 +55,29 @@ def _in_way(state: State, at: Account) -> Iterator[Lease]:
             yield lease
 
 
-def _has_node(state: State, late: Request) -> bool:
-    """Whether a node could hold a request until it is over, by the time at which it is to be drained."""
-    return any(node.holds(late.entry.shape) for node in state.nodes.values() if not node.is_drained)
+def _in_way_by_then(state: State, at: Account) -> Iterator[Lease]:
+    """List those whose next cells could keep a project's limit from who has it once one inside lets them through.
+
+    Of those that could be over by then the state notes until when.
+    """
+    held = at.held_inside
+    if held is None or at.limit is None:
+        return
+    late = state.pending[held.request]
+    account, cost = state.accounts.of(late.project), late.entry.shape.cost
+    over = at.used + sum(at.hot.values()) + held.kept - at.limit
+    for name, amount in at.hot.items():
+        lease = state.leases[name]
+        if over <= 0 or not amount or _is_covered_inside(state, lease, at):
+            continue
+        if is_kept_from(state, lease, account, cost):
+            continue
+        over -= amount
+        last_ms = held.until_ms - lease.walltime_ms
+        if last_ms < state.accounts.now_ms:
+            yield lease
+        else:
+            state.wakeups.note(last_ms + 1)
 
 
 def _is_covered_inside(state: State, lease: Lease, at: Account) -> bool:

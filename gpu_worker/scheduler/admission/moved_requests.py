@@ -3,6 +3,7 @@
 import msgspec
 
 from gpu_worker.scheduler.events import RequestMoved
+from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.life import RequestStatus
 from gpu_worker.scheduler.state import State
 
@@ -18,5 +19,9 @@ def move_request(state: State, event: RequestMoved) -> None:
         before, id=event.to, session=event.session, entry=entry, standing=RequestStatus.QUEUED
     )
     state.submit(request)
+    takers: list[Request | Lease] = [*state.pending.values(), *state.leases.values()]
+    for taker in takers:  # it takes nothing back from who took from it
+        if before.session in taker.took:
+            taker.took |= {event.session}
     state.patience.note_late(state.accounts, request)
     state.patience.watch(state.accounts, state.pending, (request.project, request.user))

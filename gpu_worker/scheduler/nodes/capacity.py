@@ -21,5 +21,5 @@ def available(nodes: Iterable[Node], catalog: SlotCatalog) -> int:
 
 
 def kinds_in_use(nodes: Iterable[Node]) -> tuple[NodeKind, ...]:
-    """List the kinds of nodes that are not drained, whether they are to be or not."""
-    return tuple(dict.fromkeys(node.whole_kind or node.kind for node in nodes if not node.is_drained))
+    """List the kinds of nodes that are not drained; those that are to be hold what is over by then."""
+    return tuple(dict.fromkeys(node.kind for node in nodes if not node.is_drained))

@@ -9,6 +9,8 @@ no harm. And who is covered by a guarantee passes all that is not late, where it
 
 from collections.abc import Generator
 
+import msgspec
+
 from bulletin.ids import AgentId, ProjectId, RequestId
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.leases.leases import Lease, Request
@@ -77,6 +79,7 @@ def decisions(
                     pool = "" if capped.agent is None else state.pools.of(capped.agent, request.entry.shape)
                     line.take_for_granted(pool, replaces=capped.has_grace)
                     quota.note(request, pool)
+                    capped = _with_hot_in_way(capped, quota, request, pool)
                 if capped.agent is None and request.id in asked_first:
                     passed.add(request.project)
                 if capped.agent is not None:
@@ -140,6 +143,7 @@ def decisions(
                 pool = state.pools.of(found.agent, shape)
                 line.take_for_granted(pool)
                 quota.note(request, pool)
+                found = _with_hot_in_way(found, quota, request, pool)
             else:
                 kinds = _kinds_of(state, feasible.kinds, open_to_it)
                 alone = waiting.unheaded(kinds, shape)
@@ -179,6 +183,14 @@ def _find(
     if found is None and makes_room:
         found = reclaim_place(state, request, ahead, claims)
     return found
+
+
+def _with_hot_in_way(found: Placement, quota: KeptQuota, request: Request, pool: str) -> Placement:
+    """Have hot leases leave, too, that would begin with what is kept for a request for which cells go."""
+    if not found.has_grace and not found.reclaimed:
+        return found
+    more = (one for one in quota.hot_in_way(request, pool) if one not in found.victims)
+    return msgspec.structs.replace(found, victims=(*found.victims, *more))
 
 
 def _kinds_of(state: State, kinds: tuple[NodeKind, ...], nodes: frozenset[AgentId] | None) -> tuple[NodeKind, ...]:

@@ -263,6 +263,7 @@ class QueueWalk:
         if request.is_late_in_pool:  # it uses meanwhile what is kept for it
             for at in self._state.accounts.of(request.project).path:
                 at.late[request.id] = 0 if sign > 0 else cost
+                at.late_lines.note_placed(request.id, is_placed=sign > 0)
         self._state.queue.use(*user, cost, sign, is_awaited=True)
         for holder, amount, _ in self._state.accounts.holders(*user, cost) if replaces else ():
             holder.replacing += sign * amount

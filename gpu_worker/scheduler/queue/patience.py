@@ -27,6 +27,7 @@ class Patience:
     def __init__(self) -> None:
         self._timers: dict[Owner, int] = {}
         self._heap: list[tuple[int, Owner]] = []  #: with timers that hold no longer
+        self.held_inside: dict[ProjectId, None] = {}  #: projects whose limit is kept for who waits for one inside
 
     @property
     def next_ms(self) -> int | None:

@@ -194,8 +194,8 @@ elif open_to_it is None:
         "last-begun-covered-first",
         "accounts/coverage.py",
         "Coverage._place",
-        "_Use(self._precedence(accounts, lease), lease.began_ms, seq, name, lease.cost)",
-        "_Use(self._precedence(accounts, lease), -lease.began_ms, seq, name, lease.cost)",
+        "_Use(self._precedence(accounts, lease), since_ms, seq, name, lease.cost)",
+        "_Use(self._precedence(accounts, lease), -since_ms, seq, name, lease.cost)",
         "a guarantee covers cells in the order in which they began",
     ),
     (
@@ -421,5 +421,13 @@ elif open_to_it is None:
         "state.patience.expect_request(state.accounts, request)",
         "pass",
         "who waits is late in time, although another request of its user was granted meanwhile",
+    ),
+    (
+        "covered-by-when-the-cell-began-once-it-counts-in-another-way",
+        "accounts/coverage.py",
+        "Coverage._place",
+        "known[1].since_ms",
+        "lease.began_ms",
+        "a lease that counts in another way now is covered in the place of when it was granted",
     ),
 )

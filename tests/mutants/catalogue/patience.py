@@ -184,7 +184,7 @@ PATIENCE = (
     (
         "limit-kept-for-who-has-all-that-one-may",
         "accounts/kept_limits.py",
-        "_is_within_limits",
+        "_is_within_limits_of_user",
         "limit is not None and account.users[late.user].used + cost > limit",
         "False",
         "nobody leaves for who is late and has as much as one user may have",
@@ -192,7 +192,7 @@ PATIENCE = (
     (
         "limit-kept-for-who-runs-all-of-a-class",
         "accounts/kept_limits.py",
-        "_is_within_limits",
+        "_is_within_limits_of_user",
         "qos.running_per_user is not None and runs is not None and runs.used >= qos.running_per_user",
         "False",
         "nobody leaves for who is late and runs as many cells of a class as one user may",
@@ -208,9 +208,9 @@ PATIENCE = (
     (
         "limit-kept-for-who-has-no-budget",
         "accounts/kept_limits.py",
-        "_is_within_budgets",
-        "left is not None and left < late.shape.charged * late.walltime_ms",
-        "False",
+        "_BudgetReach.longest_ms",
+        "min(times, default=float('inf'))",
+        "float('inf')",
         "nobody leaves for who is late and for whom no budget reaches",
     ),
     (
@@ -225,8 +225,8 @@ PATIENCE = (
         "first-late-one-hides-those-who-could-start",
         "accounts/late_lines.py",
         "LateLines.foremost",
-        "line.items()",
-        "list(line.items())[:1]",
+        "(line.items() if is_open or self.placed else ())",
+        "(list(line.items())[:1] if is_open or self.placed else ())",
         "a limit is kept for the first one that is late and could start",
     ),
     (
@@ -260,5 +260,29 @@ PATIENCE = (
         "held and commits(accounts, state.leases[name])",
         "commits(accounts, state.leases[name])",
         "a hot session that holds nothing of a guarantee stays where that is full",
+    ),
+    (
+        "limit-kept-for-one-after-the-other",
+        "accounts/kept_limits.py",
+        "kept_for_late",
+        "accounts.now_ms + walltime_ms > held.until_ms",
+        "False",
+        "whom a limit inside lets through has the one further out by then",
+    ),
+    (
+        "limit-kept-long-before-one-inside-lets-through",
+        "accounts/kept_limits.py",
+        "kept_for_late",
+        "accounts.now_ms + walltime_ms > held.until_ms",
+        "True",
+        "what is over before a limit inside lets a late request through uses the outer one meanwhile",
+    ),
+    (
+        "who-goes-on-has-the-outer-limit-when-the-inner-one-lets-through",
+        "admission/late_limits.py",
+        "_in_way_by_then",
+        "yield lease",
+        "yield from ()",
+        "a hot session leaves whose next cell could be too long for who has the limit by then",
     ),
 )

@@ -108,9 +108,17 @@ TAKEN_IN_VAIN = (
     (
         "higher-class-waits-for-who-never-borrows",
         "placement/kept_quota.py",
-        "KeptQuota._is_in_way",
-        "mine is account and state.qos[request.qos].priority > state.qos[other.qos].priority",
-        "False",
+        "_may_be_in_way",
+        "mine is not account or state.qos[one.qos].priority <= state.qos[other.qos].priority",
+        "True",
         "a higher class of the project begins at once while cells go for one that never borrows",
+    ),
+    (
+        "hot-session-begins-in-the-way-of-who-never-borrows",
+        "placement/kept_quota.py",
+        "KeptQuota.hot_in_way",
+        "leaving.append(lease)",
+        "pass",
+        "a hot session leaves that would begin with what goes for a class that never borrows",
     ),
 )

@@ -360,7 +360,8 @@ class Driver:
                 self.later(self.now_ms + what.cells[0].think_ms, lambda: self._want(kernel))
             case hi.Joins():
                 self.agents[what.agent] = Agent(what)
-                self.tell(ev.AgentJoined(what.agent, what.agent, what.slots, (), what.cpus, what.memory_bytes))
+                has = what.slots, (), what.cpus, what.memory_bytes
+                self.tell(ev.AgentJoined(what.agent, what.agent, *has, owner=what.owner))
             case hi.GoesSilent():
                 agent = self.agents.get(what.agent)
                 if agent is not None and agent.is_heard:

@@ -174,7 +174,8 @@ class GuaranteeRule(Rule):
         """Give more time where a cell is taken back that ran already, and is borrowed only from a later time on.
 
         And where one is that whoever is owed something by the same guarantee has to yield: to one inside, or to a
-        higher class of its project (12).
+        higher class of its project (12). And to one request where one is that leaves more GPUs than somebody else
+        needs: whoever is to have one of them has nobody else go (2).
         """
         for side, debts in self.debts.items():
             yielded = [lease for lease in given_back if side in self._moved.get(lease.lease, ())]
@@ -183,7 +184,8 @@ class GuaranteeRule(Rule):
                 _extend(debt, self.times, view, [*ran, *yielded])
         for clock in self.clocks.values():
             yielded = [lease for lease in given_back if clock.covers in self._moved.get(lease.lease, ())]
-            _extend(clock, self.times, view, yielded)
+            ran = [one for one in given_back if clock.promise == 1 and one.began_ms <= clock.since_ms]
+            _extend(clock, self.times, view, [*yielded, *(one for one in ran if len(one.slots) > 1)])
 
     def _note_moved(self, view: View, given_back: Sequence[Tenancy]) -> None:
         """Note which cells are taken back that only a side covers, for one inside it; or for a higher class of it."""

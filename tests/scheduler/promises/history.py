@@ -46,6 +46,7 @@ class Joins(msgspec.Struct, frozen=True, tag=True):
     slots: tuple[ev.Slot, ...]
     cpus: int = 0
     memory_bytes: int = 0
+    owner: UserName = UserName("")  #: who has brought the node
 
 
 class GoesSilent(msgspec.Struct, frozen=True, tag=True):

@@ -4,7 +4,7 @@ from bulletin.ids import AgentId
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.crowds import SOON_S, keeps_all, promised
 from tests.scheduler.promises.seen import HOUR_S, at, nodes
-from tests.scheduler.promises.stories import BATCH_S, L4, LONG, ask, look, mixed, quotas, waits
+from tests.scheduler.promises.stories import BATCH_S, L4, LONG, ask, left, look, mixed, quotas, waits
 
 OLD = {"closes_ms": 0, **LONG}
 
@@ -156,3 +156,21 @@ def test_no_gpu_idles_for_a_type_while_what_goes_is_for_another_type() -> None:
     )
     assert waits(seen, "any") <= [SOON_S]
     keeps_all(seen)
+
+
+def test_nobody_goes_for_who_is_to_have_what_a_cell_on_several_gpus_leaves_over() -> None:
+    """The course's types takes back a cell on two; the guest, who may be taken from later, keeps what it has (2)."""
+    seen = look(
+        quotas(
+            "[projects.lab]\nguaranteed = 1\n[projects.course]\nguaranteed = 2\n"
+            '[qos.interactive]\ngrace = "10 s"\n[qos.batch]\ngrace = "2 min"\n'
+        ),
+        mixed(2, 1),
+        ask(1, 1, "course", BATCH_S, name="two", gpus=2, gpu_type="H100", **LONG),
+        ask(100, 1, "guests", BATCH_S),
+        ask(110, 1, "lab", BATCH_S),
+        ask(130, 1, "course", 600, name="types", gpu_type="H100"),
+        last=600,
+    )
+    assert (waits(seen, "types"), waits(seen, "lab")) == ([120], [140])
+    assert (left(seen, "two"), left(seen, "guests")) == (1, 0)

@@ -101,7 +101,7 @@ def test_who_is_held_back_in_any_case_has_nobody_leave(text: str, projects: tupl
     first, late = projects
     seen = look(
         quotas(text), nodes(1, 8),
-        at(1, notebook("ann0", first, LONG_S, user="ann")), ask_each("bcd"),
+        at(1, notebook("ann0", first, LONG_S, user="ann")), ask_each("bcd", walltime_ms=1_800_000),
         at(30, notebook("late0", late, 300, user="ann")),
         last=3 * HOUR_S, but=(6,),
     )  # fmt: skip
@@ -164,3 +164,71 @@ def test_a_session_on_a_cpu_holds_nothing_of_a_limit_and_stays() -> None:
     )  # fmt: skip
     assert waits(seen, "large")[0] <= LATEST_S
     assert [at_s for name in ("cpu0", "cpu1") for at_s in seen.asked_to_leave(name)] == []
+
+
+TWO_LIMITS = '[projects.dep]\nlimit = {}\n[projects.lab]\nparent = "dep"\nlimit = 2\n[projects.other]\nparent = "dep"\n'
+HOUR_LONG = "[qos.interactive]\nwalltime = '1 h'\n"
+LONG_CELLS_ALL_DAY = [3500] * 20
+
+
+@pytest.mark.parametrize("limit", [2, 3, 4])
+def test_who_waits_at_two_limits_waits_one_walltime_for_both(limit: int) -> None:
+    """The lab's let it through after 75 min, when the department's was full again, and an hour later was so, too."""
+    seen = look(
+        quotas(HOUR_LONG + TWO_LIMITS.format(limit)), nodes(1, 8),
+        ask(2, 1, "lab", 3500, name="first"), ask(1000, 1, "lab", *LONG_CELLS_ALL_DAY, name="second", think_s=1),
+        ask(2, 1, "other", *LONG_CELLS_ALL_DAY, name="third", think_s=1),
+        ask(1100, 1, "other", *LONG_CELLS_ALL_DAY, name="fourth", think_s=1),
+        ask(30, 1, "lab", 300, gpus=2, name="large"),
+        last=3 * HOUR_S, but=(6,),
+    )  # fmt: skip
+    assert waits(seen, "large")[0] <= 1800 + HOUR_S
+
+
+@pytest.mark.parametrize("minutes", [10, 30])
+def test_meanwhile_the_outer_limit_is_used_by_cells_that_are_over_by_then(minutes: int) -> None:
+    """Those who type go on, and begin, until one of their cells could be too long by its walltime."""
+    types = {"think_s": 1, "walltime_ms": minutes * 60_000}
+    seen = look(
+        quotas("[qos.interactive]\nwalltime = '2 h'\n" + TWO_LIMITS.format(3)), nodes(1, 8),
+        ask(2, 1, "lab", 6000, name="runs"), ask(2, 1, "lab", 2000, name="early", walltime_ms=3_600_000),
+        ask(3, 1, "other", *[200] * 60, name="types", **types), ask(40, 1, "other", *[200] * 60, name="more", **types),
+        ask(30, 1, "lab", 300, gpus=2, name="large"),
+        last=3 * HOUR_S, but=(6,),
+    )  # fmt: skip
+    asked = [at_s for name in ("types0", "more0") for at_s in seen.asked_to_leave(name)]
+    too_long_s = min(6002, 7202 - 60 * minutes)  #: when the cell that runs is over, at last or by its walltime
+    assert [at_s for at_s in asked if 2100 < at_s < too_long_s] == []
+    assert seen.granted("large0") <= 6002 + 200
+
+
+def test_whose_node_is_to_be_drained_too_soon_does_not_hide_the_next_one_that_is_late() -> None:
+    seen = look(
+        quotas("[qos.interactive]\nwalltime = '4 h'\n[projects.lab]\nlimit = 2\n"),
+        at(0, hi.Joins(AgentId("fast"), hi.gpus(2, H100))), at(0, hi.Joins(AgentId("slow"), hi.gpus(8, L4))),
+        at(1, notebook("out", "guests", LONG_S, qos="batch", gpu_type="H100", gpus=2)),
+        ask(2, 1, "lab", *CELLS, name="first", think_s=1, gpu_type="L4"),
+        ask(3, 1, "lab", 300, *CELLS, name="second", think_s=1, gpu_type="L4"),
+        at(20, notebook("late0", "lab", 300, gpu_type="H100")),
+        at(30, notebook("large0", "lab", 300, gpus=2, gpu_type="L4")),
+        at(40, hi.PlansDrain(AgentId("fast"), 3 * HOUR_S * 1000)),
+        last=3 * HOUR_S, but=(6,),
+    )  # fmt: skip
+    assert waits(seen, "late") == [float("inf")]
+    assert waits(seen, "large")[0] <= LATEST_S
+
+
+@pytest.mark.parametrize(("minutes", "begins"), [(10, True), (110, False)])
+def test_who_asks_meanwhile_begins_where_it_is_over_before_the_inner_limit_lets_through(
+    minutes: int, begins: bool
+) -> None:
+    """Two of four GPUs are used for longer than the lab's limit is full: a long cell would be one too many by then."""
+    seen = look(
+        quotas("[qos.interactive]\nwalltime = '2 h'\n" + TWO_LIMITS.format(4)), nodes(1, 8),
+        ask(2, 1, "lab", 6000, name="runs"), ask(2, 1, "lab", 2000, name="early", walltime_ms=3_600_000),
+        ask(30, 1, "lab", 300, gpus=2, name="large"), ask(100, 2, "other", 7000, name="stays"),
+        ask(4000, 1, "other", 200, name="asks", walltime_ms=minutes * 60_000),
+        last=3 * HOUR_S, but=(6,),
+    )  # fmt: skip
+    assert (seen.granted("asks0") == 4000) == begins
+    assert seen.granted("large0") <= 6002 + 1

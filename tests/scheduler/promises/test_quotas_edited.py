@@ -113,3 +113,15 @@ def test_who_has_more_priority_takes_all_of_the_surplus_and_gives_none_back() ->
     cells = [node("n", 4), *many(4, 10, "a", "a", 5000, qos="batch"), *many(4, 100, "b", "b", 5000, qos="batch")]
     assert play("[projects.b]\npriority=1\n", cells, last=300).running(100 + 120 + GRACE_S + 2, "b") == 4
     assert play("[projects.a]\npriority=1\n", cells, last=2000).running(1999, "b") == 0
+
+
+def test_cells_are_covered_in_the_order_in_which_they_were_granted_also_where_their_class_changes() -> None:
+    """The session that was granted its GPU first begins later; then one of the two is borrowed: the other one (2)."""
+    firm = "[qos.interactive]\nmust_be_in_quota=true\n[projects.lab]\nguaranteed=1\n[projects.course]\nguaranteed=1\n"
+    day = play(
+        "[projects.lab]\nguaranteed=2\n", node("n", 2), opens(1, "first0", "lab", 5000),
+        opens(2, "second0", "lab", 5000), changes(100, firm), opens(300, "course", "course", 600, qos="batch"),
+        last=900, delays=hi.Delays(start_ms=30_000),
+    )  # fmt: skip
+    assert day.spans["second0"][0].begin < day.spans["first0"][0].begin
+    assert day.losers() == {"second0"}

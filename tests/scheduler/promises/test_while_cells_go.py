@@ -1,7 +1,9 @@
 """While cells have their grace for somebody, others get what they may have, and nobody takes what that one needs."""
 
+import pytest
+
 from tests.scheduler.promises.seen import HOUR_S, nodes
-from tests.scheduler.promises.stories import BATCH_S, LONG, ask, join, look, quotas, waits
+from tests.scheduler.promises.stories import BATCH_S, LONG, ask, join, left, look, quotas, waits
 
 #: All of the department may use what one inside it does not.
 DEPARTMENT = (
@@ -67,3 +69,32 @@ def test_who_waits_for_a_hot_session_to_leave_has_that_one_and_whoever_waits_for
     )
     assert seen.asked_to_leave("third0") == [706]
     assert waits(seen, "second") <= [10]
+
+
+def test_a_hot_session_leaves_that_would_begin_with_what_a_class_that_never_borrows_is_to_have() -> None:
+    """Its next cell began while one of Ann's two went, and had that one's part of the guarantee: Ann lost both."""
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 2\n"),
+        nodes(1, 5),
+        ask(1, 2, "lab", BATCH_S, name="ann", user="ann"),
+        ask(2, 1, "lab", 60, 1000, think_s=175, name="bob"),
+        ask(100, 1, "lab", 600, name="firm", qos="reserved"),
+        last=HOUR_S,
+    )
+    assert waits(seen, "firm") == [150]
+    assert (left(seen, "ann"), seen.asked_to_leave("bob0")) == (1, [220])
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_only_so_many_hot_sessions_leave_as_would_be_in_its_way(number: int) -> None:
+    """One of Ann's two cells on two GPUs goes: one hot session, that used last, may begin beside who asks."""
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 4\n"),
+        nodes(1, 8),
+        ask(1, 2, "lab", BATCH_S, name="ann", user="ann", gpus=2),
+        *(ask(2 + n, 1, "lab", 60, 1000, think_s=HOUR_S, name=f"bob{n}-") for n in range(number)),
+        ask(100, 1, "lab", 600, name="firm", qos="reserved"),
+        last=900,
+    )
+    assert waits(seen, "firm") == [150]
+    assert [seen.asked_to_leave(f"bob{n}-0") for n in range(number)] == [[220]] * (number - 1) + [[]]

@@ -1,0 +1,60 @@
+"""When a limit lets a late request through at the latest, for which the limits further out are kept by then."""
+
+import itertools
+
+from gpu_worker.scheduler.accounts.account import Account
+from gpu_worker.scheduler.accounts.kept_limits import first_held_inside, first_late
+from gpu_worker.scheduler.accounts.late_lines import HeldInside
+from gpu_worker.scheduler.leases.leases import Lease, Request
+from gpu_worker.scheduler.policy.projects import Preemption
+from gpu_worker.scheduler.state import State
+
+
+def note_held_inside(state: State, at: Account) -> None:
+    """Note for whom a project's limit is kept by the time at which one inside lets them through, and from when."""
+    name = first_held_inside(state.accounts, at)
+    found = None if name is None else _find(state, at, state.pending[name])
+    if found != at.held_inside:
+        at.held_inside = found
+        at.note_change()
+    if found is None:
+        state.patience.held_inside.pop(at.project.id, None)
+    else:
+        state.patience.held_inside[at.project.id] = None
+
+
+def _find(state: State, at: Account, late: Request) -> HeldInside | None:
+    state.follow_coverage()
+    inside = itertools.takewhile(lambda one: one is not at, state.accounts.of(late.project).path)
+    times = [_lets_through_ms(state, one, one.limit, late) for one in inside if one.limit is not None]
+    until_ms = max((at_ms for at_ms in times if at_ms is not None), default=None)
+    if until_ms is None or None in times:
+        return None
+    gone = sum(one.cost for one in _using(state, at) if state.end_ms(one) <= until_ms)
+    return HeldInside(late.id, until_ms, max(0, late.entry.shape.cost - gone))
+
+
+def _lets_through_ms(state: State, at: Account, limit: int, late: Request) -> int | None:
+    """When so many cells of a project are over that its limit lets a request through; None where others come before."""
+    if first_late(state.accounts, at) != late.id:
+        return None
+    priority = state.qos[late.qos].priority
+    staying = [one for one in _using(state, at) if not _gives_way(state, one, late, priority)]
+    over, at_ms = sum(one.cost for one in staying) + late.entry.shape.cost - limit, state.accounts.now_ms
+    for one in sorted(staying, key=state.end_ms):
+        if over <= 0:
+            break
+        over -= one.cost
+        at_ms = max(at_ms, state.end_ms(one))
+    return at_ms
+
+
+def _using(state: State, at: Account) -> list[Lease]:
+    return [state.leases[name] for name in state.coverage.uses_in(at) if name in state.leases]
+
+
+def _gives_way(state: State, lease: Lease, late: Request, priority: int) -> bool:
+    """Whether a cell is of a lower class of a request's own project, which takes it back."""
+    qos = state.qos.get(lease.qos)
+    is_lower = qos is not None and qos.priority < priority and qos.preemption is not Preemption.NEVER
+    return is_lower and lease.project == late.project
