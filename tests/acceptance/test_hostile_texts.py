@@ -33,6 +33,7 @@ def hostile_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Hub
         user = quote(name, safe="")
         hub.make_user(user)
         hub.api("POST", f"/groups/{user}", {"users": [name]})
+        hub.api("POST", "/groups/guests/users", {"users": [name]})  # who may use the pool
         node = pool.add_node("gpu01", 2)
         pool.ask("ada", hostile("running"))
         pool.ask(user, hostile("hot"))
@@ -46,8 +47,12 @@ def hostile_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Hub
             (admin, "POST", "/nodes/gpu01/drain", {"in_ms": hour_ms, "why": hostile("drain")}),
             (admin, "POST", "/announcement", {"sentence": hostile("announced"), "for_ms": hour_ms}),
             (liz, "POST", "/projects/ml/boosts", {"user": "ada", "for_ms": hour_ms, "why": hostile("boost")}),
-            (eve, "POST", "/allowances", {"project": name, "gpus": 4, "for_ms": hour_ms, "why": hostile("more")}),
-            (ada, "POST", "/allowances", {"project": "ml", "gpus": 4, "for_ms": hour_ms, "why": hostile("more")}),
+            (
+                ada,
+                "POST",
+                "/allowances",
+                {"project": "ml", "walltime_ms": 100 * hour_ms, "for_ms": hour_ms, "why": hostile("more")},
+            ),
         ):
             hub.api(method, path, body, token, base=SERVICE)
         until(
@@ -67,7 +72,7 @@ def is_text(page: Page) -> None:
 @pytest.mark.parametrize(
     ("reader", "shown"),
     [
-        ("admin", {"now": "drain", "quotas": "=eve", "admin": "drain"}),
+        ("admin", {"now": "drain", "admin": "drain"}),
         ("liz", {"project": "boost", "quotas": "more"}),
         ("ada", {"now": "drain", "me": "running"}),
         ("", {"now": "drain", "me": "hot", "project": "=eve"}),
