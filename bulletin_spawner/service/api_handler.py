@@ -17,9 +17,9 @@ from bulletin_spawner.service.page_login import PageLogin
 from bulletin_spawner.service.pool_source import PoolSource
 from bulletin_spawner.service.reader_pace import TOO_OFTEN, ReaderPace
 from bulletin_spawner.service.security_headers import HEADERS
-from bulletin_spawner.service.stranger_line import OpenToAll
 from bulletin_spawner.service.user_groups import UserGroups
 from bulletin_spawner.service.viewer import INCLUDED, Viewer, viewer_of, with_named
+from bulletin_spawner.service.visitor_line import OpenToAll
 
 log = logging.getLogger("bulletin.service")
 
@@ -128,7 +128,7 @@ class ApiHandler(ApiAnswering):
             raise ApiRefused.with_details(HTTPStatus.FORBIDDEN, problem)
         note_reader(self, model["name"])
         pace: ReaderPace = self.settings["pace"]
-        if not await pace.admit(model["name"]):
+        if not await pace.admit(model["name"], self):
             raise ApiRefused(HTTPStatus.TOO_MANY_REQUESTS, "too-fast", f"{TOO_OFTEN}.")
         viewer = viewer_of(model, await self._groups.fetch(model))
         return with_named(viewer, await self._pool.fetch_pool()) if viewer.may_be_named_lead else viewer

@@ -36,9 +36,9 @@ from bulletin_spawner.service.pages import describe_page
 from bulletin_spawner.service.pool_source import PoolSource
 from bulletin_spawner.service.reader_pace import TOO_OFTEN, ReaderPace
 from bulletin_spawner.service.security_headers import HEADERS
-from bulletin_spawner.service.stranger_line import OpenToAll, make_lines
 from bulletin_spawner.service.user_groups import UserGroups
 from bulletin_spawner.service.viewer import INCLUDED, viewer_of, with_named
+from bulletin_spawner.service.visitor_line import OpenToAll, make_lines
 
 _HERE = Path(__file__).parent
 #: So many connections at once, or half of the descriptors that the process may have, where that is less.
@@ -170,7 +170,7 @@ async def _take_turn(handler: Any) -> None:
         return
     reader: str = handler.current_user["name"]
     note_reader(handler, reader)
-    if not await handler.settings["pace"].admit(reader):
+    if not await handler.settings["pace"].admit(reader, handler):
         raise web.HTTPError(HTTPStatus.TOO_MANY_REQUESTS, TOO_OFTEN)
 
 

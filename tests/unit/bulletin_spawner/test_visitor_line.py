@@ -8,7 +8,7 @@ from tornado import web
 
 from bulletin_spawner.ports import find_free_ports
 from bulletin_spawner.service.broker_client import BrokerClient
-from bulletin_spawner.service.stranger_line import StrangerLine
+from bulletin_spawner.service.visitor_line import VisitorLine
 from bulletin_spawner.service.web_app import ServiceSettings, listen, make_app
 
 #: Nobody else comes through for as long as a test takes.
@@ -29,8 +29,8 @@ def test_a_crowd_is_answered_one_by_one_and_holds_up_nobody_who_asks_for_somethi
     async def scenario() -> tuple[int, bytes]:
         broker = BrokerClient(tmp_path, "")
         app = make_app(ServiceSettings(url=f"http://127.0.0.1:{port}", prefix="/pool/"), broker)
-        lines: dict[str, StrangerLine] = app.settings["strangers"]
-        lines.update({name: StrangerLine(NEVER, 1) for name in lines if name != "health"})
+        lines: dict[str, VisitorLine] = app.settings["strangers"]
+        lines.update({name: VisitorLine(NEVER, 1) for name in lines if name != "health"})
         server = listen(app, port, "127.0.0.1")
         crowd = [await ask(flooded) for _ in range(20)]
         try:
@@ -58,7 +58,7 @@ def test_who_has_left_takes_nobodys_turn() -> None:
     came: list[str] = []
 
     async def scenario() -> None:
-        line, has_come, has_left = StrangerLine(NEVER, 1), asyncio.Event(), asyncio.Event()
+        line, has_come, has_left = VisitorLine(NEVER, 1), asyncio.Event(), asyncio.Event()
 
         class Page(web.RequestHandler):
             async def get(self, name: str) -> None:
