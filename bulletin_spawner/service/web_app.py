@@ -225,8 +225,8 @@ class _StaticFiles(OpenToAll, web.StaticFileHandler):
 
     line = "files"
 
-    def set_extra_headers(self, path: str) -> None:
-        del path
+    def set_default_headers(self) -> None:
+        """Send them with refusals, too."""
         for name, value in HEADERS.items():
             if name != "Cache-Control":
                 self.set_header(name, value)

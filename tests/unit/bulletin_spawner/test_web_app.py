@@ -124,7 +124,7 @@ def test_no_file_is_served_but_script_and_style(path: str, tmp_path: Path) -> No
     assert _answer(head.encode(), tmp_path).startswith((b"HTTP/1.1 403", b"HTTP/1.1 404", b"HTTP/1.1 400"))
 
 
-@pytest.mark.parametrize("path", ["static/pool.css", "oauth_callback?error=none"])
+@pytest.mark.parametrize("path", ["static/pool.css", "static/none.css", "nowhere", "oauth_callback?error=none"])
 def test_whatever_it_sends_no_browser_takes_for_something_else(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
