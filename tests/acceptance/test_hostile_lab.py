@@ -23,7 +23,7 @@ def test_what_a_browser_would_run_is_text_in_the_panel_and_below_cells(lab: Lab)
         f"%%gpu --environment '{MARKUP}'\n1",
         "%gpu vars",
         "%gpu",
-        f"%%gpu --label '{MARKUP}' --background '{MARKUP}'\nimport time\ntime.sleep(600)",
+        f"%%gpu --label '{MARKUP}' --background job\nimport time\ntime.sleep(600)",
     )
     with lab.notebook(MARKUP, *cells) as notebook:
         page = notebook.page
