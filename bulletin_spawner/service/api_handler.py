@@ -19,6 +19,7 @@ from bulletin_spawner.service.reader_pace import TOO_OFTEN, ReaderPace
 from bulletin_spawner.service.security_headers import HEADERS
 from bulletin_spawner.service.user_groups import UserGroups
 from bulletin_spawner.service.viewer import INCLUDED, Viewer, viewer_of, with_named
+from bulletin_spawner.service.visitor_line import OpenToAll
 
 log = logging.getLogger("bulletin.service")
 
@@ -119,6 +120,7 @@ class ApiHandler(ApiAnswering):
             raise ApiRefused(HTTPStatus.SERVICE_UNAVAILABLE, "no-hub", _NO_HUB) from error
         model = self.current_user
         if model is None:
+            await self.settings["strangers"]["login"].wait(self)
             is_session_over = not self.hub_auth.get_session_id(self)
             problem = ApiProblem(
                 code="not-allowed", sentence=_LOG_IN, is_logged_out=True, is_session_over=is_session_over
@@ -126,7 +128,7 @@ class ApiHandler(ApiAnswering):
             raise ApiRefused.with_details(HTTPStatus.FORBIDDEN, problem)
         note_reader(self, model["name"])
         pace: ReaderPace = self.settings["pace"]
-        if not await pace.admit(model["name"]):
+        if not await pace.admit(model["name"], self):
             raise ApiRefused(HTTPStatus.TOO_MANY_REQUESTS, "too-fast", f"{TOO_OFTEN}.")
         viewer = viewer_of(model, await self._groups.fetch(model))
         return with_named(viewer, await self._pool.fetch_pool()) if viewer.may_be_named_lead else viewer
@@ -154,18 +156,23 @@ class ApiHandler(ApiAnswering):
         self.finish(msgspec.json.encode(problem))
 
 
-class NoSuchPath(ApiAnswering):
+class NoSuchPath(OpenToAll, ApiAnswering):
     """Whatever else is below api/."""
 
-    def prepare(self) -> None:
+    line = "nothing"
+
+    async def prepare(self) -> None:
         """Refuse every method."""
+        await super().prepare()
         self.set_status(HTTPStatus.NOT_FOUND)
         sentence = "There is nothing of that name. What there is: api/v1/openapi.json"
         self.finish(msgspec.json.encode(ApiProblem(code="not-found", sentence=sentence)))
 
 
-class ApiDocument(ApiAnswering):
+class ApiDocument(OpenToAll, ApiAnswering):
     """What the API offers. It says nothing of the pool: anybody may read it."""
+
+    line = "files"
 
     def initialize(self, document: bytes) -> None:
         """Take the document as JSON."""

@@ -1,10 +1,11 @@
 """How people log in to the page: by the hub, as JupyterHub does it; but nobody fills the page's memory with it."""
 
+import asyncio
 import re
 from typing import Any
 
 from jupyterhub.services.auth import HubOAuth, _ExpiringDict
-from traitlets import default
+from traitlets import Dict, default
 
 #: Logins that have begun are remembered for ten minutes; so many of them, of which each takes less than 1 kB.
 MOST_LOGINS = 10_000
@@ -37,9 +38,31 @@ class _KeptAnswers(_ExpiringDict):  # type: ignore[misc]  # as below
 class PageLogin(HubOAuth):  # type: ignore[misc]  # jupyterhub has no types
     """JupyterHub's login for services. Anybody may begin one, and show any cookie, before the hub says who it is."""
 
+    #: What the hub is asked now, by each event loop: JupyterHub has one of its own for who would wait for it.
+    _asking = Dict()
+
     @default("cache")
     def _keep_few_answers(self) -> _KeptAnswers:
         return _KeptAnswers(self.cache_max_age)
+
+    async def _check_hub_authorization(
+        self,
+        url: str,
+        api_token: str,
+        cache_key: str | None = None,
+        use_cache: bool = True,  # noqa: FBT001, FBT002  as JupyterHub calls it
+    ) -> dict[str, Any] | None:
+        """Ask the hub whose a token is, once for all requests that show it meanwhile."""
+        ask = super()._check_hub_authorization
+        if not use_cache or cache_key in self.cache:
+            found: dict[str, Any] | None = await ask(url, api_token, cache_key, use_cache)
+            return found
+        key = f"{id(asyncio.get_running_loop())} {cache_key}"
+        asking: asyncio.Task[dict[str, Any] | None] | None = self._asking.get(key)
+        if asking is None:
+            asking = self._asking[key] = asyncio.ensure_future(ask(url, api_token, cache_key, use_cache))
+            asking.add_done_callback(lambda _: self._asking.pop(key, None))
+        return await asyncio.shield(asking)
 
     def generate_state(self, next_url: str | None = None, **extra_state: Any) -> str:
         """Remember a login that begins. It leads to the page that was asked for, or to the first."""

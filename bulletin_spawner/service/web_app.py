@@ -38,6 +38,7 @@ from bulletin_spawner.service.reader_pace import TOO_OFTEN, ReaderPace
 from bulletin_spawner.service.security_headers import HEADERS
 from bulletin_spawner.service.user_groups import UserGroups
 from bulletin_spawner.service.viewer import INCLUDED, viewer_of, with_named
+from bulletin_spawner.service.visitor_line import OpenToAll, make_lines
 
 _HERE = Path(__file__).parent
 #: So many connections at once, or half of the descriptors that the process may have, where that is less.
@@ -103,6 +104,8 @@ def make_app(
         template_path=str(_HERE / "templates"),
         prefix=settings.prefix,
         pace=ReaderPace(),
+        strangers=make_lines(),
+        default_handler_class=_NoSuchPage,
         log_function=log_request,
     )
 
@@ -159,6 +162,18 @@ def listen(app: web.Application, port: int, host: str, most_connections: int | N
     return server
 
 
+async def _take_turn(handler: Any) -> None:
+    """Ask the hub who it is, and wait for the turn of that reader, or of strangers. Raises HTTPError."""
+    await handler.hub_auth.get_user(handler, sync=False)  # `current_user` then has it: it would hold everybody up
+    if handler.current_user is None:
+        await handler.settings["strangers"]["login"].wait(handler)
+        return
+    reader: str = handler.current_user["name"]
+    note_reader(handler, reader)
+    if not await handler.settings["pace"].admit(reader, handler):
+        raise web.HTTPError(HTTPStatus.TOO_MANY_REQUESTS, TOO_OFTEN)
+
+
 class _PoolHandler(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]  # jupyterhub has no types
     """The base of all pages: for users whom the hub lets use the pool, with the security headers."""
 
@@ -168,12 +183,7 @@ class _PoolHandler(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
         self.broker = broker
 
     async def prepare(self) -> None:
-        await self.hub_auth.get_user(self, sync=False)  # `current_user` then has it: it would hold everybody up
-        pace: ReaderPace = self.settings["pace"]
-        if self.current_user is not None:
-            note_reader(self, self.current_user["name"])
-            if not await pace.admit(self.current_user["name"]):
-                raise web.HTTPError(HTTPStatus.TOO_MANY_REQUESTS, TOO_OFTEN)
+        await _take_turn(self)
 
     def set_default_headers(self) -> None:
         for name, value in HEADERS.items():
@@ -194,11 +204,29 @@ class _PoolHandler(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
         return may_manage(user.get("scopes", ()), is_hub_admin=user.get("admin") is True)
 
 
-class _StaticFiles(web.StaticFileHandler):
+class _NoSuchPage(ProblemPage, OpenToAll):
+    """Whatever else is asked for."""
+
+    line = "nothing"
+
+    def set_default_headers(self) -> None:
+        """Send the headers of all pages."""
+        for name, value in HEADERS.items():
+            self.set_header(name, value)
+
+    async def prepare(self) -> None:
+        """Refuse every method."""
+        await super().prepare()
+        raise web.HTTPError(HTTPStatus.NOT_FOUND)
+
+
+class _StaticFiles(OpenToAll, web.StaticFileHandler):
     """Script and style, with the headers of all pages but that on caching."""
 
-    def set_extra_headers(self, path: str) -> None:
-        del path
+    line = "files"
+
+    def set_default_headers(self) -> None:
+        """Send them with refusals, too."""
         for name, value in HEADERS.items():
             if name != "Cache-Control":
                 self.set_header(name, value)
@@ -210,8 +238,8 @@ class LoginCallback(ProblemPage, HubOAuthCallbackHandler):  # type: ignore[misc]
     hub_auth_class, is_login = PageLogin, True
 
     async def prepare(self) -> None:
-        """Ask the hub who it is, by whatever came along: whoever looks at that later would hold everybody up."""
-        await self.hub_auth.get_user(self, sync=False)
+        """Ask the hub who it is, by whatever came along."""
+        await _take_turn(self)
 
     def set_default_headers(self) -> None:
         """Send the headers of all pages."""
@@ -287,8 +315,10 @@ class MetricsApi(_PoolHandler):
             self.finish(f"{error.problem} {error.remedy}\n")
 
 
-class HealthApi(web.RequestHandler):
+class HealthApi(OpenToAll):
     """Whether cells can run, for whatever watches services: anybody may ask, and reads nothing but that."""
+
+    line = "health"
 
     def initialize(self, broker: BrokerClient) -> None:
         """Take who asks the pool; however often this is asked, that one asks twice a second at most."""

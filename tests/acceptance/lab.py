@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import quote
 
 from playwright.sync_api import Locator, Page, expect
 
@@ -77,7 +78,7 @@ class Lab:
         kernel = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
         content = {"cells": sources, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 4}
         model = {"type": "notebook", "format": "json", "content": content}
-        self._api("PUT", f"/contents/{name}.ipynb", model)
+        self._api("PUT", f"/contents/{quote(name)}.ipynb", model)
         return Notebook(self, f"{name}.ipynb").open()
 
     def notebooks(self) -> list[str]:
@@ -86,7 +87,7 @@ class Lab:
 
     def saved(self, path: str) -> list[dict[str, Any]]:
         """The cells of a notebook as its file has them."""
-        cells: list[dict[str, Any]] = self._api("GET", f"/contents/{path}")["content"]["cells"]
+        cells: list[dict[str, Any]] = self._api("GET", f"/contents/{quote(path)}")["content"]["cells"]
         return cells
 
     def end_kernel_of(self, path: str) -> None:

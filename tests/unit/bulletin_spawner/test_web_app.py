@@ -124,7 +124,7 @@ def test_no_file_is_served_but_script_and_style(path: str, tmp_path: Path) -> No
     assert _answer(head.encode(), tmp_path).startswith((b"HTTP/1.1 403", b"HTTP/1.1 404", b"HTTP/1.1 400"))
 
 
-@pytest.mark.parametrize("path", ["static/pool.css", "oauth_callback?error=none"])
+@pytest.mark.parametrize("path", ["static/pool.css", "static/none.css", "nowhere", "oauth_callback?error=none"])
 def test_whatever_it_sends_no_browser_takes_for_something_else(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -300,3 +300,28 @@ def test_while_the_hub_takes_its_time_to_say_who_one_is_others_are_answered(
     meanwhile, slow = asyncio.run(play())
     assert meanwhile.startswith(b"HTTP/1.1 503")
     assert not slow.startswith(b"HTTP/1.1 200")
+
+
+def test_of_many_requests_that_show_the_same_token_at_once_the_hub_is_asked_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (port,) = find_free_ports([0])
+    _know_a_hub(monkeypatch)
+    login = PageLogin.instance()
+    login.api_url = f"http://127.0.0.1:{port}/hub/api"
+    asked: list[bytes] = []
+
+    async def be_a_hub(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        said = b'{"kind": "user", "name": "ada"}'
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(said), said))
+        await writer.drain()
+        writer.close()
+
+    async def play() -> list[dict[str, str]]:
+        async with await asyncio.start_server(be_a_hub, "127.0.0.1", port), asyncio.timeout(60):
+            tokens = ["of-ada"] * 30 + ["another"]
+            return list(await asyncio.gather(*(login.user_for_token(token, sync=False) for token in tokens)))
+
+    assert [one["name"] for one in asyncio.run(play())] == ["ada"] * 31
+    assert len(asked) == 2
