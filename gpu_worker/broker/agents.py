@@ -1,7 +1,7 @@
 """The agents that talk to the broker: who they are, what they report, where they are reached."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import assert_never
 
@@ -9,7 +9,9 @@ import structlog
 from msgspec import structs
 
 from bulletin.codes import RefusalCode
+from bulletin.errors import VersionMismatch
 from bulletin.ids import AgentId
+from bulletin.pool_words import slot_word_of
 from bulletin.wire import messages as wire
 from gpu_worker.broker import node_sentences
 from gpu_worker.broker.absent_nodes import AbsentNodes
@@ -38,11 +40,6 @@ _SILENCE_MS = 10_000
 _DOOR_S = 5.0
 _TOLD_TO_ADMINS = (RefusalCode.UNREACHABLE, RefusalCode.VERSION_MISMATCH, RefusalCode.OVER_LIMIT, RefusalCode.TOO_FAST)
 Send = Callable[[bytes, wire.Message], Awaitable[None]]
-
-
-def slot_word_of(kinds: Collection[str]) -> str:
-    """Return what people call a slot of a pool that has slots of these kinds; of one that has none yet, a GPU."""
-    return "CPU slot" if set(kinds) == {"cpu"} else "GPU"
 
 
 class Agents:
@@ -351,19 +348,19 @@ class Agents:
             self._absent.note_problem(message.node, problem)
         await self._send(route, wire.Refusal(code=code, sentence=problem))
 
+    def note_protocol(self, route: bytes, protocol: int) -> None:
+        """Note that who speaks by this connection speaks another protocol, of which nothing can be read."""
+        name = self._admission.name_of(self._admission.key_of(route) or "")
+        problem = str(VersionMismatch(protocol, wire.PROTOCOL, "the agent"))
+        if name and self._absent.note_problem(name, problem):
+            self.refused += 1
+            self._log.warning("agent refused", node=name, problem=problem)
+
     @property
     def absent_nodes(self) -> tuple[wire.AbsentNode, ...]:
         """The nodes that should be there and are not."""
         present = {agent.message.node for agent in self.known.values()}
-        unreachable = (
-            wire.AbsentNode(
-                node=agent.message.node,
-                absent_ms=self._now_ms() - agent.heard_ms,
-                problem=self.unreachable.reasons[agent_id],
-            )
-            for agent_id, agent in self.known.items()
-            if agent_id in self.unreachable.reasons and not agent.owner
-        )
+        unreachable = self.unreachable.listed(self.known, self._now_ms())
         return (*unreachable, *self._absent.listed(self._admission.expected_nodes, present))
 
     async def _accept(self, route: bytes, message: wire.Register) -> None:
