@@ -191,6 +191,10 @@ class BrokerLink:
             self._held_back.clear()
         await self.send(self._introduce(self._membership.secret))
 
+    async def introduce_anew(self) -> None:
+        """Tell the broker what this agent is, and where: that has changed."""
+        await self._register()
+
     async def _say_unsaid(self) -> None:
         """Tell a broker that knows this agent all that it could not be told, in order, then what came meanwhile."""
         while self._unsaid:

@@ -24,6 +24,7 @@ from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.lease_claims import LeaseClaims
 from gpu_worker.broker.leaving_nodes import LeavingNodes
 from gpu_worker.broker.ledger_notes import printable
+from gpu_worker.broker.moved_nodes import tell_moved
 from gpu_worker.broker.node_claims import limit_measures
 from gpu_worker.broker.node_notes import NodeNotes
 from gpu_worker.broker.own_node_claims import believe, correct, known_in
@@ -304,7 +305,7 @@ class Agents:
             await self._refuse(route, message, code, problem)
             return
         earlier = self.known.get(message.agent)
-        if earlier is not None and earlier.route == route:
+        if earlier is not None and earlier.route == route and earlier.message.address == message.address:
             # Each of its pings that waited for this broker was answered with Unknown, and each Unknown with such a
             # message. This one was written before it heard of what is granted since; what is new, it says next.
             earlier.heard_ms = self._now_ms()
@@ -386,6 +387,8 @@ class Agents:
         is_other = earlier is not None and earlier.message.process not in ("", message.process)
         await self.leaving.plan(message)  # before it is given anything
         await self.shell.add_node(message, owner, earlier.heard_ms if earlier is not None and is_other else None)
+        if earlier is not None and earlier.message.address != message.address:
+            await tell_moved(message, self.shell.active_leases, self._kernels.tell)
         for lease in unknown:
             await self._send(route, wire.Evict(lease=lease, force=True))
         await self.unreachable.remove(message.agent, message.node)

@@ -150,6 +150,13 @@ class LeaseCost(Message, frozen=True, kw_only=True, tag="lease-cost"):
     price_percent: int | None = None
 
 
+class NodeMoved(Message, frozen=True, kw_only=True, tag="node-moved"):
+    """Where the agent of a lease is reached, in case that has changed: it is to be shown the ticket there."""
+
+    lease: LeaseId
+    agent: AgentAddress
+
+
 class Revoked(Message, frozen=True, kw_only=True, tag="revoked"):
     """The lease is over, and not because the kernel gave it back."""
 
@@ -304,6 +311,7 @@ ToKernel = (
     | Queued
     | Granted
     | LeaseCost
+    | NodeMoved
     | Revoked
     | Picture
     | Found
