@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import os
 import socket
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -260,6 +261,7 @@ class Agent:
             ping = wire.Ping(
                 counters=counters,
                 clock_ms=now_ms(),
+                day_ms=time.time_ns() // 1_000_000,
                 slots=self._meter.uses,
                 leaves_in_ms=self._departure.moved_to_ms,
             )

@@ -113,8 +113,7 @@ class Agents:
             await self.unreachable.remove(agent_id, agent.message.node)
         match message:
             case wire.Ping():
-                agent.counters, agent.slot_uses = {} if agent.owner else message.counters, message.slots
-                agent.clock.compare(message.clock_ms, agent.heard_ms)
+                agent.note_ping(message)
                 if message.leaves_in_ms is not None and not agent.is_leaving:
                     await self.leaving.follow(agent_id, message.leaves_in_ms)
                 await self._send(route, wire.Pong())

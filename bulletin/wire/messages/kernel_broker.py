@@ -263,6 +263,8 @@ class Picture(Message, frozen=True, kw_only=True, tag="picture"):
     missing_protections: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     #: Nodes that should be there and are not.
     absent_nodes: tuple[AbsentNode, ...] = ()
+    #: For admins: by how much the clock of a node is ahead of the broker's, below 0 behind, where they differ.
+    clocks_ahead_ms: dict[str, int] = msgspec.field(default_factory=dict)
     #: What an admin tells everybody, with who that is.
     announcement: str = ""
     #: For admins: that the ledger cannot be used, and what to do; empty where it can.
