@@ -28,5 +28,6 @@ def hide_others(picture: Picture, user: UserName) -> Picture:
         counters={},
         # Addresses, and words of the database's driver and of agents.
         ledger_problem="",
+        clocks_ahead_ms={},
         absent_nodes=tuple(structs.replace(one, problem="") for one in picture.absent_nodes),
     )

@@ -1,6 +1,6 @@
 """What is said of a pool, in the same words wherever people read of it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from bulletin.codes import CellOutcome
 from bulletin.units import show_duration
@@ -49,6 +49,11 @@ def describe_outcome(outcome: CellOutcome) -> str:
 def state_words(state: str) -> str:
     """Say what a slot's state means, for those who do not run the pool."""
     return _STATES.get(state, state)
+
+
+def slot_word_of(kinds: Collection[str]) -> str:
+    """Return what people call a slot of a pool that has slots of these kinds; of one that has none yet, a GPU."""
+    return "CPU slot" if set(kinds) == {"cpu"} else "GPU"
 
 
 def describe_node(node: str, owner: str) -> str:

@@ -46,6 +46,16 @@ def is_unspecified(host: str) -> bool:
     return host == "*"
 
 
+def is_of_this_host(host: str) -> bool:
+    """Tell whether an address is one of this host's."""
+    with socket.socket(_family(host), socket.SOCK_DGRAM) as plug:
+        try:
+            plug.bind((host, 0))
+        except OSError:
+            return False
+    return True
+
+
 def find_lasting_address(host: str, bound: str) -> str:
     """Return the address to tell others of what is bound: by the host's name, where `host` leads there alone.
 

@@ -10,9 +10,10 @@ class MalformedMessage(BulletinError):
 
     code = "malformed-message"
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
-        self.problem = problem
+    def __init__(self, problem: str, protocol: int | None = None) -> None:
+        """Take the protocol that the other end speaks, where it is another one."""
+        super().__init__(problem, protocol)
+        self.problem, self.protocol = problem, protocol
 
     def __str__(self) -> str:
         return f"malformed message: {self.problem}"

@@ -53,7 +53,7 @@ class Unpacker(Generic[Union]):
         mark = bytes(frames[0][:16])
         if mark != MARK:
             if mark[:4] == MARK[:4] and len(mark) == len(MARK):
-                raise MalformedMessage(f"protocol {mark[4]}, this side speaks {PROTOCOL}")
+                raise MalformedMessage(f"protocol {mark[4]}, this side speaks {PROTOCOL}", mark[4])
             raise MalformedMessage("not a frame of Bulletin")
         if len(frames[1]) > MESSAGE_LIMIT:
             raise MalformedMessage(f"a message of {len(frames[1])} bytes, at most {MESSAGE_LIMIT} allowed")

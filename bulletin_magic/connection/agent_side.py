@@ -105,10 +105,18 @@ class AgentSide:
 
     # --- the life of the lease
 
-    def note_cost(self, cost: say.LeaseCost) -> None:
-        """Remember what the lease that is held counts for from now on."""
+    def note_change(self, news: say.LeaseCost | say.NodeMoved, run: CellRun | None, now_ms: int) -> None:
+        """Remember what the lease that is held counts for from now on; or go where its agent is reached now.
+
+        Who listens there has the agent's key: the ticket is for nobody else.
+        """
         assert self._lease is not None
-        self._lease = msgspec.structs.replace(self._lease, in_quota=cost.in_quota, price_percent=cost.price_percent)
+        if isinstance(news, say.LeaseCost):
+            self._lease = msgspec.structs.replace(self._lease, in_quota=news.in_quota, price_percent=news.price_percent)
+        elif news.agent.public_key == self._lease.agent.public_key and news.agent != self._lease.agent:
+            self._lease, self._heard_ms = msgspec.structs.replace(self._lease, agent=news.agent), now_ms
+            self._act(ConnectAgent(news.agent, self._lease.ticket, goes_on=self._is_connected))
+            self.attach(run, now_ms)
 
     def take(self, lease: say.Granted, resources: ResourceSpec, now_ms: int) -> None:
         """Hold this lease from now on, and connect to its agent."""

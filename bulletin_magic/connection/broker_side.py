@@ -36,7 +36,15 @@ REPEAT_MS = 5_000
 
 #: What of the broker's words concerns the cell or the lease. An error: what was asked for comes to nothing.
 BrokerNews = (
-    say.Granted | say.LeaseCost | say.Revoked | say.Refusal | say.Picture | say.Found | AllowanceReport | BulletinError
+    say.Granted
+    | say.LeaseCost
+    | say.NodeMoved
+    | say.Revoked
+    | say.Refusal
+    | say.Picture
+    | say.Found
+    | AllowanceReport
+    | BulletinError
 )
 #: Of so much news it is known that it was said: more than a broker has for a user.
 _MOST_SAID = 256
@@ -166,7 +174,7 @@ class BrokerSide:
                 if self._look_by_ms is not None:
                     self._look_by_ms = None
                     return message
-            case say.LeaseCost() | say.Revoked():
+            case say.LeaseCost() | say.NodeMoved() | say.Revoked():
                 return message
             case say.Unknown():
                 self._forgotten(now_ms)

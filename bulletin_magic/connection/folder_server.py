@@ -43,6 +43,7 @@ _MOST_UPLOADS = 16
 _MOST_REPLIES = 64
 #: Versions that no file has.
 _LINK, _FOLDER, _SPECIAL = FileVersion(0, 0), FileVersion(0, 1), FileVersion(0, 2)
+_COMES_BACK = "once it has its name again, what a cell writes anew comes there (Path(...).touch() is enough)"
 _NOT_SERVED = "this notebook does not serve that folder"
 
 Answer = tuple[FolderReply, Sequence[Blob]]
@@ -140,7 +141,10 @@ class FolderServer:
             return FolderReply(number=message.number, problem=str(error)), ()
         except OSError as error:
             where = message.root if isinstance(message, ListFolder) else message.path
-            return FolderReply(number=message.number, problem=f"{where}: {error.strerror or error}"), ()
+            problem = f"{where}: {error.strerror or error}"
+            if not Path(message.root).is_dir():
+                problem = f"{message.root} is there no more, it was renamed or removed; {_COMES_BACK}"
+            return FolderReply(number=message.number, problem=problem), ()
 
     def _remember(self, reply: FolderReply) -> FolderReply:
         self._replies[reply.number] = reply

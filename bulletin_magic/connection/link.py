@@ -294,15 +294,15 @@ class Link:
                     self._send_to_agent(*answer)
             case ServeFolder(folder=folder):
                 self._folders.serve(folder)
-            case ConnectAgent(agent=agent, ticket=ticket):
-                self._drop_agent()
+            case ConnectAgent(agent=agent, ticket=ticket, goes_on=goes_on):
+                self._drop_agent(goes_on=goes_on)
                 self._agent_address = agent.address
                 self._agent = channel.connect(
                     self._context.socket(zmq.DEALER), agent.address, agent.public_key, channel.DATA_LIMIT
                 )
                 self._poller.register(self._agent, zmq.POLLIN)
                 self._is_agent_muted = False
-                return shared_memory.open_rings(agent, ticket)
+                return None if goes_on else shared_memory.open_rings(agent, ticket)
             case DropAgent():
                 self._drop_agent()
             case ShowLateOutput():
@@ -324,9 +324,10 @@ class Link:
         if self._agent is not None:
             channel.send(self._agent, self._agent_address, pack(message, blobs), copy=not blobs)
 
-    def _drop_agent(self) -> None:
-        self._folders.forget()
-        self._libraries.forget()
+    def _drop_agent(self, *, goes_on: bool = False) -> None:
+        if not goes_on:
+            self._folders.forget()
+            self._libraries.forget()
         if self._agent is not None:
             if not self._is_agent_muted:
                 self._poller.unregister(self._agent)

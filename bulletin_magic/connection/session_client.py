@@ -172,9 +172,9 @@ class SessionClient:
                 assert run is not None
                 run.move(CellPhase.ATTACHING)
                 self._agent.take(news, run.submitted.resources, self._now_ms)
-            case say.LeaseCost(lease=lease):
+            case say.LeaseCost(lease=lease) | say.NodeMoved(lease=lease):
                 if self._agent.holds(lease):
-                    self._agent.note_cost(news)
+                    self._agent.note_change(news, run, self._now_ms)
                     if run is not None:
                         run.note_lease(self.lease)
             case say.Revoked(lease=lease, sentence=sentence):

@@ -152,10 +152,15 @@ class SendToBroker(msgspec.Struct, frozen=True):
 
 
 class ConnectAgent(msgspec.Struct, frozen=True):
-    """Make a socket to an agent (instead of an older one) and take its rings; then report AgentConnected."""
+    """Make a socket to an agent (instead of an older one) and take its rings; then report AgentConnected.
+
+    Where the session `goes_on`, it is the same agent at another address: all but the socket stays, and nothing is
+    reported.
+    """
 
     agent: AgentAddress
     ticket: str
+    goes_on: bool = False
 
 
 class SendToAgent(msgspec.Struct, frozen=True):

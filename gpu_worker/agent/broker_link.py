@@ -10,7 +10,7 @@ import zmq.asyncio
 from msgspec import structs
 
 from bulletin.codes import RefusalCode
-from bulletin.errors import BadConfig, MalformedMessage, NotDone
+from bulletin.errors import BadConfig, MalformedMessage, NotDone, VersionMismatch
 from bulletin.ids import CellId, LeaseId
 from bulletin.wire import channel, frames, messages as wire
 from bulletin.wire.polled_socket import PolledSocket
@@ -58,6 +58,8 @@ class BrokerLink:
         #: Why the broker does not take this agent, in its own words; and whether the log has it that it does.
         self._refusal, self._is_said_accepted = "", False
         self._logged = "", 0
+        #: Why the broker will never take this agent, as it is: it speaks another protocol.
+        self.end: NotDone | None = None
         self._socket: zmq.asyncio.Socket = context.socket(zmq.DEALER)
         self._polled = PolledSocket(zmq.Socket.shadow(self._socket))
         self._watch = LinkWatch(context, self._socket)
@@ -76,13 +78,7 @@ class BrokerLink:
         return now_ms() - self._accepted_ms
 
     async def run(self, obey: Callable[[wire.ToAgent], Awaitable[None]]) -> None:
-        """Register, then pass each command to `obey`, until cancelled.
-
-        Raises
-        ------
-        NotDone
-            If the broker is of another version.
-        """
+        """Register, then pass each command to `obey`, until cancelled. Of a broker of another version `end` is set."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._watch.run())
             tasks.create_task(self._keep_trying())
@@ -97,6 +93,9 @@ class BrokerLink:
             try:
                 message, _ = unpacker.unpack(parts)
             except MalformedMessage as error:
+                if error.protocol is not None:
+                    self._end(str(VersionMismatch(error.protocol, wire.PROTOCOL, "the broker")))
+                    continue
                 self.malformed += 1
                 self._log.warning("the broker sent junk", problem=error.problem)
                 continue
@@ -111,7 +110,7 @@ class BrokerLink:
                     if message.lease is not None:
                         self._unrecorded.pop((message.lease, message.cell), None)
                 case wire.Refusal(code=RefusalCode.VERSION_MISMATCH):
-                    raise NotDone(f"The broker refused this agent. {message.sentence}")
+                    self._end(message.sentence)
                 case wire.Refusal():
                     self._refusal = message.sentence
                     self._log_problem(message.sentence)
@@ -124,6 +123,12 @@ class BrokerLink:
                     pass
                 case _:
                     await obey(message)
+
+    def _end(self, sentence: str) -> None:
+        """Note that there is no talking with this broker, whatever is tried: who runs the agent lets it leave."""
+        if self.end is None:
+            self.end = NotDone(f"The broker refused this agent. {sentence}")
+            self._log_problem(sentence)
 
     def _note_accepted(self) -> None:
         self._refusal = ""
@@ -185,6 +190,10 @@ class BrokerLink:
             self._is_known, self._unsaid = False, [done for done, _ in self._unrecorded.values()]
             self._held_back.clear()
         await self.send(self._introduce(self._membership.secret))
+
+    async def introduce_anew(self) -> None:
+        """Tell the broker what this agent is, and where: that has changed."""
+        await self._register()
 
     async def _say_unsaid(self) -> None:
         """Tell a broker that knows this agent all that it could not be told, in order, then what came meanwhile."""

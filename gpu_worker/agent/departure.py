@@ -21,7 +21,7 @@ class Departed(Exception):
 
 
 class Departure:
-    """Lets the agent leave when it is told to, and in time before its host is taken from it."""
+    """Lets the agent leave when it is told to, when its broker speaks another protocol, and before its host ends."""
 
     def __init__(self, settings: PoolSettings, sessions: SessionRegistry, broker: BrokerLink, faults: Faults) -> None:
         self._settings, self._sessions, self._broker, self._faults = settings, sessions, broker, faults
@@ -81,10 +81,18 @@ class Departure:
         alone_ms = self._settings.leave_alone_ms
         if alone_ms and self._broker.alone_ms > alone_ms:
             return all(session.cells.running is None for session in self._sessions.running.values())
-        return self.leaves_in_ms == 0
+        return self.leaves_in_ms == 0 or self._broker.end is not None
 
     async def run(self) -> None:
-        """Wait until it is time to leave, and leave. Raises Departed at the end."""
+        """Wait until it is time to leave, and leave.
+
+        Raises
+        ------
+        Departed
+            At the end.
+        NotDone
+            At the end, where the broker will never take this agent: with why.
+        """
         while not self.is_begun and not self._is_time():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_TIME_S):
@@ -103,4 +111,4 @@ class Departure:
                         break
                     await asyncio.sleep(_LOOK_S)
         await self._broker.send(wire.Left())
-        raise Departed
+        raise self._broker.end or Departed

@@ -1,6 +1,7 @@
 """Where kernels connect: a socket that lets each in by the ticket of its lease and passes on what both sides say."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -21,7 +22,7 @@ from gpu_worker.agent.session_registry import SessionRegistry
 from gpu_worker.agent.unsent import UnsentBytes
 from gpu_worker.config import PoolSettings
 from gpu_worker.faults import Faults
-from gpu_worker.reachability import write_address
+from gpu_worker.reachability import parse, write_address
 
 #: So many messages wait on one connection, in each direction. One to which no more can be sent is forgotten.
 _QUEUE = 4_000
@@ -66,6 +67,8 @@ class KernelServer:
             self._state = keys.read_private(self._state_file, keys.AgentFile)
         except FileNotFoundError:
             self._state = keys.AgentFile(keys=keys.make_keys(), address="")
+        #: Where it listens; empty: nowhere yet.
+        self._bound = ""
         self._socket = channel.serve(context.socket(zmq.ROUTER), self._state.keys, channel.DATA_LIMIT, _QUEUE)
         self._polled = PolledSocket(zmq.Socket.shadow(self._socket))
         self._connections = Connections(
@@ -92,15 +95,18 @@ class KernelServer:
         return self._connections.ended
 
     def bind(self, host: str) -> str:
-        """Bind, and return the address: that of last time if it is free, so that waiting kernels find it.
+        """Bind, and return the address: at the port of last time if it is free, so that waiting kernels find it.
 
-        Raises BadConfig if there is none.
+        Instead of where it is bound, if it is: who has come there is cut off. Raises BadConfig if there is none.
         """
-        port, kept = self._settings.node_port, self._state.address
+        port, kept = self._settings.node_port, parse(self._state.address)
+        if self._bound:
+            with contextlib.suppress(zmq.ZMQError):
+                self._socket.unbind(self._bound)
         try:
-            if port or not kept.startswith(write_address(host, 0).removesuffix("0")):
+            if port or kept is None:
                 raise zmq.ZMQError(zmq.EADDRNOTAVAIL)
-            address = channel.bind(self._socket, kept)
+            address = channel.bind(self._socket, write_address(host, kept[1]))
         except zmq.ZMQError:
             wanted = write_address(host, port)
             try:
@@ -110,7 +116,8 @@ class KernelServer:
                     f"The agent cannot listen on {wanted}: {error.strerror}. "
                     "Choose another Pool.host or Pool.node_port."
                 ) from None
-        keys.write_private(self._state_file, keys.AgentFile(keys=self._state.keys, address=address))
+        self._bound, self._state = address, keys.AgentFile(keys=self._state.keys, address=address)
+        keys.write_private(self._state_file, self._state)
         return address
 
     async def run(self) -> None:

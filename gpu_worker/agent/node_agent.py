@@ -5,12 +5,14 @@ import contextlib
 import hashlib
 import os
 import socket
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
 import structlog
 import zmq
 import zmq.asyncio
+from msgspec import structs
 
 from bulletin import __version__
 from bulletin.boot_id import read_boot_id
@@ -31,14 +33,14 @@ from gpu_worker.agent.lease_commands import LeaseCommands
 from gpu_worker.agent.lease_limits import LimitWatch, NodeLimits
 from gpu_worker.agent.membership import Membership
 from gpu_worker.agent.node_protections import NodeProtections
+from gpu_worker.agent.own_address import OwnAddress
 from gpu_worker.agent.ring_server import RingServer
 from gpu_worker.agent.session_registry import SessionRegistry
 from gpu_worker.agent.slot_meter import SlotMeter
 from gpu_worker.agent.slurm_job_end import follow_job_end
 from gpu_worker.agent.zygote_start import OwnZygotes, ZygoteStarter
-from gpu_worker.config import LOCALHOST, PoolSettings, account_name
+from gpu_worker.config import PoolSettings, account_name
 from gpu_worker.faults import Faults
-from gpu_worker.reachability import is_loopback, is_unspecified, parse, write_address
 
 _PING_S = 1.0
 #: For so long an agent that ends removes what its sessions have left.
@@ -98,6 +100,7 @@ class Agent:
         self._broker = BrokerLink(self._context, settings, membership, self._introduce)
         self._departure = Departure(settings, self.sessions, self._broker, self._faults)
         self._kernels = KernelServer(self._context, settings, self.sessions, self._faults)
+        self._own_address = OwnAddress(settings, membership, self._kernels, self._broker)
         limits = self._find_limits(serves_hub=membership.serves_hub)
         has_strangers = membership.serves_hub or settings.isolation == "unix-user"
         self._scratch = FolderScratch(self._mark, settings)
@@ -167,7 +170,7 @@ class Agent:
         self._departure.begin()
 
     async def _serve(self) -> None:
-        listens_at, reached_at = await self._open()
+        reached_at = await self._own_address.open()
         ring_server = RingServer(self.settings.folder, self.sessions.find_rings, self._faults)
         left = self._scratch.find_left()
         self._address = wire.AgentAddress(
@@ -177,12 +180,12 @@ class Agent:
             boot=read_boot_id(),
             door_uid=os.geteuid(),
         )
-        self.log.info("listening", at=listens_at, told=reached_at, broker=self._membership.broker_address)
         try:
             async with asyncio.TaskGroup() as tasks:
                 self._launcher.start(tasks)
                 self._commands.start(tasks)
                 tasks.create_task(self._kernels.run())
+                tasks.create_task(self._follow_own_address())
                 tasks.create_task(self._broker.run(self._commands.obey))
                 tasks.create_task(ring_server.run())
                 tasks.create_task(self._limit_watch.run())
@@ -202,23 +205,12 @@ class Agent:
             self._broker.close()
             self._context.destroy(linger=200)
 
-    async def _open(self) -> tuple[str, str]:
-        """Listen for kernels; return where, and the address that they are told."""
-        host, own = self.settings.host, LOCALHOST
-        if self._membership.node and not (host and self.settings.advertise):
-            own = await self._broker.find_own_host()
-        listens_at = self._kernels.bind(host or own)
-        told = self.settings.advertise or listens_at
-        found, broker = parse(told), parse(self._membership.broker_address)
-        if found is not None and is_unspecified(found[0]):
-            told = write_address(own, found[1])
-        elif found is not None and broker is not None and is_loopback(found[0]) and not is_loopback(broker[0]):
-            self.log.warning(
-                "notebooks cannot reach this node: it tells them an address that each host has for itself",
-                told=told,
-                remedy="leave Pool.host and Pool.advertise of this node empty, or set them to an address of this host",
-            )
-        return listens_at, told
+    async def _follow_own_address(self) -> None:
+        """Tell the broker, and so the notebooks, where this agent is reached now, whenever that has changed."""
+        while True:
+            told = await self._own_address.wait_for_other()
+            self._address = structs.replace(self._address, address=told)
+            await self._broker.introduce_anew()
 
     def _find_limits(self, *, serves_hub: bool) -> NodeLimits:
         """Share the memory of the node out to its slots, but for what the system and the pool need."""
@@ -269,6 +261,7 @@ class Agent:
             ping = wire.Ping(
                 counters=counters,
                 clock_ms=now_ms(),
+                day_ms=time.time_ns() // 1_000_000,
                 slots=self._meter.uses,
                 leaves_in_ms=self._departure.moved_to_ms,
             )

@@ -29,10 +29,11 @@ class AbsentNodes:
         while len(self._absences) > _MOST:
             del self._absences[next(iter(self._absences))]
 
-    def note_problem(self, node: str, problem: str) -> None:
-        """Note why a registered node is not let in."""
+    def note_problem(self, node: str, problem: str) -> bool:
+        """Note why a registered node is not let in; return whether that is news."""
         known = self._absences.get(node)
         self._absences[node] = _Absence(None if known is None else known.since_ms, problem, is_registered=True)
+        return known is None or known.problem != problem
 
     def forget(self, node: str) -> None:
         """Note that a node is there, or is to be no more."""

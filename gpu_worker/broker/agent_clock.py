@@ -21,6 +21,11 @@ class AgentClock:
         if said_ms is not None:
             self._differences.append(now_ms - said_ms)
 
+    @property
+    def behind_ms(self) -> int:
+        """By how much the agent's clock is behind the broker's, below 0 ahead, where both tell the time of day."""
+        return min(self._differences, default=0)
+
     def ago_ms(self, said_ms: int | None, now_ms: int) -> int:
         """Return how long ago the agent's clock said that; 0 where nobody can know."""
         if said_ms is None or not self._differences:

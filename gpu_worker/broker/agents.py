@@ -1,7 +1,7 @@
 """The agents that talk to the broker: who they are, what they report, where they are reached."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import assert_never
 
@@ -9,7 +9,9 @@ import structlog
 from msgspec import structs
 
 from bulletin.codes import RefusalCode
+from bulletin.errors import VersionMismatch
 from bulletin.ids import AgentId
+from bulletin.pool_words import slot_word_of
 from bulletin.wire import messages as wire
 from gpu_worker.broker import node_sentences
 from gpu_worker.broker.absent_nodes import AbsentNodes
@@ -22,6 +24,7 @@ from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.lease_claims import LeaseClaims
 from gpu_worker.broker.leaving_nodes import LeavingNodes
 from gpu_worker.broker.ledger_notes import printable
+from gpu_worker.broker.moved_nodes import tell_moved
 from gpu_worker.broker.node_claims import limit_measures
 from gpu_worker.broker.node_notes import NodeNotes
 from gpu_worker.broker.own_node_claims import believe, correct, known_in
@@ -38,11 +41,6 @@ _SILENCE_MS = 10_000
 _DOOR_S = 5.0
 _TOLD_TO_ADMINS = (RefusalCode.UNREACHABLE, RefusalCode.VERSION_MISMATCH, RefusalCode.OVER_LIMIT, RefusalCode.TOO_FAST)
 Send = Callable[[bytes, wire.Message], Awaitable[None]]
-
-
-def slot_word_of(kinds: Collection[str]) -> str:
-    """Return what people call a slot of a pool that has slots of these kinds; of one that has none yet, a GPU."""
-    return "CPU slot" if set(kinds) == {"cpu"} else "GPU"
 
 
 class Agents:
@@ -115,8 +113,7 @@ class Agents:
             await self.unreachable.remove(agent_id, agent.message.node)
         match message:
             case wire.Ping():
-                agent.counters, agent.slot_uses = {} if agent.owner else message.counters, message.slots
-                agent.clock.compare(message.clock_ms, agent.heard_ms)
+                agent.note_ping(message)
                 if message.leaves_in_ms is not None and not agent.is_leaving:
                     await self.leaving.follow(agent_id, message.leaves_in_ms)
                 await self._send(route, wire.Pong())
@@ -307,7 +304,7 @@ class Agents:
             await self._refuse(route, message, code, problem)
             return
         earlier = self.known.get(message.agent)
-        if earlier is not None and earlier.route == route:
+        if earlier is not None and earlier.route == route and earlier.message.address == message.address:
             # Each of its pings that waited for this broker was answered with Unknown, and each Unknown with such a
             # message. This one was written before it heard of what is granted since; what is new, it says next.
             earlier.heard_ms = self._now_ms()
@@ -351,19 +348,19 @@ class Agents:
             self._absent.note_problem(message.node, problem)
         await self._send(route, wire.Refusal(code=code, sentence=problem))
 
+    def note_protocol(self, route: bytes, protocol: int) -> None:
+        """Note that who speaks by this connection speaks another protocol, of which nothing can be read."""
+        name = self._admission.name_of(self._admission.key_of(route) or "")
+        problem = str(VersionMismatch(protocol, wire.PROTOCOL, "the agent"))
+        if name and self._absent.note_problem(name, problem):
+            self.refused += 1
+            self._log.warning("agent refused", node=name, problem=problem)
+
     @property
     def absent_nodes(self) -> tuple[wire.AbsentNode, ...]:
         """The nodes that should be there and are not."""
         present = {agent.message.node for agent in self.known.values()}
-        unreachable = (
-            wire.AbsentNode(
-                node=agent.message.node,
-                absent_ms=self._now_ms() - agent.heard_ms,
-                problem=self.unreachable.reasons[agent_id],
-            )
-            for agent_id, agent in self.known.items()
-            if agent_id in self.unreachable.reasons and not agent.owner
-        )
+        unreachable = self.unreachable.listed(self.known, self._now_ms())
         return (*unreachable, *self._absent.listed(self._admission.expected_nodes, present))
 
     async def _accept(self, route: bytes, message: wire.Register) -> None:
@@ -389,6 +386,8 @@ class Agents:
         is_other = earlier is not None and earlier.message.process not in ("", message.process)
         await self.leaving.plan(message)  # before it is given anything
         await self.shell.add_node(message, owner, earlier.heard_ms if earlier is not None and is_other else None)
+        if earlier is not None and earlier.message.address != message.address:
+            await tell_moved(message, self.shell.active_leases, self._kernels.tell)
         for lease in unknown:
             await self._send(route, wire.Evict(lease=lease, force=True))
         await self.unreachable.remove(message.agent, message.node)

@@ -17,6 +17,7 @@ import zmq
 import zmq.asyncio
 
 from bulletin.errors import BadConfig
+from bulletin.pool_words import slot_word_of
 from bulletin.units import DAY_MS
 from bulletin.wire import channel, clients, console, frames, keys, messages as wire, page_requests
 from bulletin.wire.connections import Connections
@@ -26,7 +27,7 @@ from gpu_worker import pool_keys
 from gpu_worker.broker import picture, recall
 from gpu_worker.broker.access_review import AccessReview
 from gpu_worker.broker.agent_admission import AgentAdmission
-from gpu_worker.broker.agents import Agents, slot_word_of
+from gpu_worker.broker.agents import Agents
 from gpu_worker.broker.allowance_review import AllowanceReview
 from gpu_worker.broker.broker_doors import BrokerDoors
 from gpu_worker.broker.console_requests import ConsoleRequests
@@ -265,7 +266,9 @@ class Broker:
             asyncio.create_task(
                 self._to_kernels.run(self.kernels.take, lambda route, _: self.kernels.end_connection(route))
             ),
-            asyncio.create_task(self._to_agents.run(self.agents.take, self.agents.end_session)),
+            asyncio.create_task(
+                self._to_agents.run(self.agents.take, self.agents.end_session, self.agents.note_protocol)
+            ),
             asyncio.create_task(self.kernels.aside.run()),
             asyncio.create_task(self.writer.run()),
             asyncio.create_task(Retention(self.ledger.database, self.settings.keep_cells_ms, self.now_ms).run()),

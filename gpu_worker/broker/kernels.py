@@ -24,6 +24,7 @@ from gpu_worker.broker.joins import Asker, Joins
 from gpu_worker.broker.keep_rules import settle_class
 from gpu_worker.broker.known_ids import why_no_payer
 from gpu_worker.broker.ledger_notes import printable
+from gpu_worker.broker.moved_nodes import tell_where
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.session_names import NotebookSession, SessionNames, drop_unused
 from gpu_worker.faults import Faults
@@ -309,6 +310,7 @@ class Kernels:
         if len(its) > _MOST_CONNECTIONS:
             self._forget(min(its, key=lambda one: one.heard_ms))
         await self._welcome(kernel)
+        await tell_where(session, self.shell.active_leases, self.shell.nodes, self.tell)
 
     async def _welcome(self, kernel: ConnectedKernel) -> None:
         welcome = wire.Welcome(user=kernel.person.user, version=__version__, slot_word=self.slot_word)

@@ -37,11 +37,21 @@ class Listener(Generic[Said]):
         self._socket = PolledSocket(zmq.Socket.shadow(socket))
         self._unpacker, self._gate, self._faults = unpacker, gate, faults
         self._connections = connections
+        self._note_protocol: Callable[[bytes, int], None] = lambda _route, _protocol: None
         #: Messages that were none, that were dropped as their senders say too much, and that nobody was there to get.
         self.malformed = self.dropped = self.undeliverable = 0
 
-    async def run(self, take: Callable[[bytes, Said], Awaitable[None]], end: Callable[[bytes, Said], object]) -> None:
-        """Let `take` have each message until cancelled; where one leads to a fault, `end` what it is about."""
+    async def run(
+        self,
+        take: Callable[[bytes, Said], Awaitable[None]],
+        end: Callable[[bytes, Said], object],
+        note_protocol: Callable[[bytes, int], None] = lambda _route, _protocol: None,
+    ) -> None:
+        """Let `take` have each message until cancelled; where one leads to a fault, `end` what it is about.
+
+        `note_protocol` is told of who speaks another protocol.
+        """
+        self._note_protocol = note_protocol
         while True:
             received: list[zmq.Frame] | None = await self._socket.receive()
             dropped = self.dropped
@@ -78,6 +88,8 @@ class Listener(Generic[Said]):
         except MalformedMessage as error:
             gate.charge(route, parts, None)
             self.malformed += 1
+            if error.protocol is not None:
+                self._note_protocol(route, error.protocol)
             await self.send(route, wire.Malformed(problem=error.problem))
             return
         gate.charge(route, parts, message)

@@ -59,7 +59,8 @@ def limit_measures(message: wire.FromAgent) -> wire.FromAgent:
         case wire.Ping():
             named = [(name, n) for name, n in message.counters.items() if name.isprintable() and len(name) <= _WORD]
             counters = {name: _limit(count, _MOST_COUNT) for name, count in named[:_MOST_WORDS]}
-            return structs.replace(message, counters=counters, leaves_in_ms=_limit(message.leaves_in_ms, _LONGEST_MS))
+            leaves_in_ms, day_ms = _limit(message.leaves_in_ms, _LONGEST_MS), _limit(message.day_ms, _MOST_COUNT)
+            return structs.replace(message, counters=counters, leaves_in_ms=leaves_in_ms, day_ms=day_ms)
         case wire.HandedOver():
             sentence, walltime_ms = _limit_words(message.sentence), _limit(message.walltime_ms, _LONGEST_MS)
             return structs.replace(message, sentence=sentence, walltime_ms=walltime_ms)

@@ -122,6 +122,7 @@ async def draw(
         announcement=shell.teller.announcement.words_at(at_ms),
         ledger_problem=ledger_problem,
         absent_nodes=agents.absent_nodes,
+        clocks_ahead_ms={agent.message.node: agent.day_ahead_ms for agent in of_pool if agent.day_ahead_ms},
     )
     return picture if viewer.is_admin else hide_others(picture, viewer.user)
 

@@ -1,8 +1,12 @@
 """Nodes that are given no cells for now: they are not heard, or notebooks do not reach them. Cells there go on."""
 
+from collections.abc import Iterator, Mapping
+
 import structlog
 
 from bulletin.ids import AgentId
+from bulletin.wire import messages as wire
+from gpu_worker.broker.connected_agent import ConnectedAgent
 from gpu_worker.broker.drain_times import AT_ONCE_MS, DrainTimes, DrainWord
 
 
@@ -36,3 +40,11 @@ class UnreachableNodes:
         """Note that a node is gone. What it is next time, and when its host ends, is found out then."""
         self.reasons.pop(agent, None)
         await self._times.forget(agent)
+
+    def listed(self, known: Mapping[AgentId, ConnectedAgent], now_ms: int) -> Iterator[wire.AbsentNode]:
+        """List those of the pool's own, of all that are known, with since when nothing was heard of each."""
+        for agent_id, agent in known.items():
+            if agent_id in self.reasons and not agent.owner:
+                yield wire.AbsentNode(
+                    node=agent.message.node, absent_ms=now_ms - agent.heard_ms, problem=self.reasons[agent_id]
+                )

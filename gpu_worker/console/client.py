@@ -97,6 +97,7 @@ async def _ask(connection: keys.Connection, question: console.FromConsole | wire
                         | wire.Queued()
                         | wire.Granted()
                         | wire.LeaseCost()
+                        | wire.NodeMoved()
                         | wire.Revoked()
                         | wire.Found()
                         | wire.Pong()

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from bulletin.errors import BadConfig, BulletinError
 from bulletin.pool_words import describe_absence
+from bulletin.units import show_duration
 from bulletin.wire import keys, messages as wire
 from gpu_worker.console import client
 from gpu_worker.doctor.broker_probe import shake_hands
@@ -45,7 +46,7 @@ def check_pool(setup: PoolSetup, hub: HubApi) -> Iterator[Diagnosis]:
         )
         return
     if isinstance(answer, wire.Picture):
-        yield from _judge(answer)
+        yield from judge_picture(answer)
 
 
 def _connect(setup: PoolSetup) -> keys.Connection:
@@ -55,7 +56,8 @@ def _connect(setup: PoolSetup) -> keys.Connection:
     return keys.Connection(address=file.kernel_address, public_key=file.keys.public, token=file.token)
 
 
-def _judge(picture: wire.Picture) -> Iterator[Diagnosis]:
+def judge_picture(picture: wire.Picture) -> Iterator[Diagnosis]:
+    """Find what is wrong in what a broker shows of its pool."""
     if not picture.slots:
         yield Diagnosis(
             check="no-agent",
@@ -69,6 +71,17 @@ def _judge(picture: wire.Picture) -> Iterator[Diagnosis]:
             what=describe_absence(one.node, one.absent_ms, one.problem),
             why="Its slots are missing.",
             remedy=f"Start its agent, or run `bulletin doctor` there; for good: bulletin node remove {one.node}",
+        )
+    for node, ahead_ms in picture.clocks_ahead_ms.items():
+        apart = show_duration(abs(ahead_ms))
+        yield Diagnosis(
+            check="clock-apart",
+            what=f"The clock of {node} is {apart} {'ahead of' if ahead_ms > 0 else 'behind'} the broker's.",
+            why=f"Files that cells write there have times that are {apart} off, by which make, caches and backups go; "
+            f"where Pool.ends_at is set there, its agent leaves {apart} too {'early' if ahead_ms > 0 else 'late'}. "
+            "Cells and what they are charged go by neither.",
+            remedy="Let both hosts' clocks be kept: timedatectl set-ntp true (or chrony).",
+            level="advice",
         )
     if refused := picture.counters.get("refused agents", 0):
         yield Diagnosis(

@@ -65,6 +65,9 @@ def check_reach(setup: PoolSetup) -> Iterator[Diagnosis]:
     except (OSError, BadConfig):  # there is none, or the check of private files says what is wrong with it
         nodes = ()
     host = settings.host or LOCALHOST
+    file = setup.read_pool_file()
+    if file is not None and setup.is_broker_up and (listens := parse(file.agent_address)) is not None:
+        host = listens[0]  # it may have been started with --host
     if nodes and is_loopback(host):
         yield Diagnosis(
             check="broker-hidden",

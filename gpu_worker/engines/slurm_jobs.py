@@ -14,7 +14,7 @@ import structlog
 from gpu_worker.config import PoolSettings, account_name
 from gpu_worker.engines.agent_jobs import AgentTicket, CannotStartAgent, JobState
 from gpu_worker.engines.command_line import run
-from gpu_worker.engines.slurm_words import FORMAT, read_states
+from gpu_worker.engines.slurm_words import FORMAT, find_clusters, read_states
 
 #: The job: what an admin wants before it, then its agent, which finds out when it is to be gone.
 _SCRIPT = """\
@@ -32,7 +32,7 @@ class SlurmJobs:
     def __init__(self, settings: PoolSettings, *, counts_slots: bool) -> None:
         """Take whether a node without a GPU offers as many CPU slots as its job has CPUs: no admin says how many."""
         self._pool, self._settings, self._counts_slots = settings, settings.engine.slurm, counts_slots
-        self._user = account_name()
+        self._user, self._clusters = account_name(), find_clusters(self._settings.options)
         self._log = structlog.get_logger("engine")
 
     async def start(self, ticket: AgentTicket) -> str:
@@ -79,7 +79,7 @@ class SlurmJobs:
         if not jobs:
             return
         names = ",".join(jobs)
-        said = await run(["scancel", f"--user={self._user}", f"--name={names}"])
+        said = await run(["scancel", *self._clusters, f"--user={self._user}", f"--name={names}"])
         if said.status:
             self._log.warning("jobs could not be cancelled", nodes=names, problem=said.problem)
 
@@ -88,7 +88,17 @@ class SlurmJobs:
         if not jobs:
             return {}
         said = await run(
-            ["squeue", "-h", "-t", "all", f"--user={self._user}", f"--name={','.join(jobs)}", "-o", FORMAT]
+            [
+                "squeue",
+                *self._clusters,
+                "-h",
+                "-t",
+                "all",
+                f"--user={self._user}",
+                f"--name={','.join(jobs)}",
+                "-o",
+                FORMAT,
+            ]
         )
         if said.status:
             self._log.warning("Slurm does not say what became of jobs", problem=said.problem)

@@ -1,6 +1,7 @@
 """What Slurm says of a job, read out of `squeue` and put into words for people. Pure."""
 
-from collections.abc import Mapping
+from argparse import ArgumentParser
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from bulletin.wire.messages import NEVER_MS
@@ -59,20 +60,30 @@ def say_waiting(reason: str, partition: str, start: str, now: datetime) -> str:
     """Say why a job waits, and until about when if Slurm expects something: words to stand after a semicolon."""
     until = _say_time(start, now)
     reason = reason.strip("()")
+    names = partition.split(",")
+    where, has = (f"partition {partition}", "has") if len(names) == 1 else (f"partitions {', '.join(names)}", "have")
     if reason in ("", "None"):
         return "Slurm: a node is asked for"
     if reason == "Resources":
-        return f"Slurm: the partition {partition} has none free{f' until about {until}' if until else ''}"
+        return f"Slurm: the {where} {has} none free{f' until about {until}' if until else ''}"
     expected = f", until about {until}" if until else ""
     if reason == "Priority":
-        return f"Slurm: other jobs of the partition {partition} come first{expected}"
+        return f"Slurm: other jobs of the {where} come first{expected}"
     if reason.startswith(("QOS", "Assoc", "MaxJobs")):
         return f"Slurm: a limit of the pool's account there is reached ({reason}){expected}"
     if reason.startswith("Nodes required"):  # Slurm's own words go on: DOWN, DRAINED or reserved for jobs in ...
-        return f"Slurm: nodes of the partition {partition} are down, drained, or kept for other jobs{expected}"
+        return f"Slurm: nodes of the {where} are down, drained, or kept for other jobs{expected}"
     if reason.startswith(("Partition", "ReqNodeNotAvail", "NodeDown", "Reservation")):
-        return f"Slurm: the nodes of the partition {partition} are not available ({reason.partition(',')[0]}){expected}"
+        return f"Slurm: the nodes of the {where} are not available ({reason.partition(',')[0]}){expected}"
     return f"Slurm: the job of the pool's node waits ({reason}){expected}"
+
+
+def find_clusters(options: Sequence[str]) -> list[str]:
+    """Return the option of squeue and scancel for the clusters that options of sbatch name; none for its own."""
+    parser = ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("-M", "--clusters", "--cluster", dest="clusters", nargs="?")
+    clusters = parser.parse_known_args(options)[0].clusters
+    return [f"--clusters={clusters}"] if clusters else []
 
 
 def _say_time(start: str, now: datetime) -> str:

@@ -81,21 +81,23 @@ class NotebookFolders:
 
         Returns a sentence why the cell cannot be run, or an empty one; and sentences for its user.
         """
+        said: tuple[str, ...] = ()
         if probe is not None:
             is_shared = _is_shared(probe, content)
             if not is_shared and (problem := self._mirror(probe.path)):
                 return f"The notebook's folder {probe.path} is not on this node, and {problem}.", ()
             self.tell(FolderFound(root=probe.path, is_shared=is_shared))
+            said = _warn_of_unwritable(probe) if is_shared else ()
         if self._is_keeper_gone:
             return f"The files of the notebook's folder cannot be brought to the node: {_KEEPER_GONE}.", ()
         if self._orders is None:
-            return "", ()
+            return "", said
         names = ("".join(found) for found in itertools.islice(_NAMES.findall(source), _MOST_NAMES))
         done = self._ask("bring", names=tuple(names), is_stoppable=True)
         if done.problem:
             return f"The files of the notebook's folder were not brought to the node: {done.problem}.", ()
         self._refused = done.refused
-        return "", done.notes
+        return "", (*said, *done.notes)
 
     def after_cell(self) -> tuple[str, ...]:
         """Take to the notebook what the cell has changed; return sentences for its user."""
@@ -265,3 +267,15 @@ def _is_shared(probe: FolderProbe, content: str) -> bool:
         return (folder / probe.token).read_text() == content
     except (OSError, ValueError):
         return False
+
+
+def _warn_of_unwritable(probe: FolderProbe) -> tuple[str, ...]:
+    """Say that cells cannot write into a folder that the node shares, where the notebook itself can."""
+    if probe.identity or os.access(probe.path, os.W_OK):
+        return ()
+    is_read_only = os.statvfs(probe.path).f_flag & os.ST_RDONLY
+    why = (
+        "is mounted read-only" if is_read_only else f"belongs to others than the Unix user {os.geteuid()} of the cells"
+    )
+    told = f"Cells cannot write into {probe.path} on this node, where it {why}. They read its files there; "
+    return (f"{told}what is to be kept they can leave in variables, or write elsewhere.",)

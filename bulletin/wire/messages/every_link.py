@@ -43,6 +43,8 @@ class Ping(Message, frozen=True, kw_only=True, tag="ping"):
     counters: Annotated[dict[Name, int], msgspec.Meta(max_length=256)] = {}
     #: What an agent's steady clock says.
     clock_ms: int | None = None
+    #: What its clock of the day says, in ms since 1970.
+    day_ms: int | None = None
     #: What an agent has measured of its slots since the last one; none where nothing can be measured.
     slots: Annotated[tuple[SlotUse, ...], msgspec.Meta(max_length=4096)] = ()
     #: In how long an agent leaves, where that is another time than when it registered; NEVER_MS is never.

@@ -150,6 +150,13 @@ class LeaseCost(Message, frozen=True, kw_only=True, tag="lease-cost"):
     price_percent: int | None = None
 
 
+class NodeMoved(Message, frozen=True, kw_only=True, tag="node-moved"):
+    """Where the agent of a lease is reached, in case that has changed: it is to be shown the ticket there."""
+
+    lease: LeaseId
+    agent: AgentAddress
+
+
 class Revoked(Message, frozen=True, kw_only=True, tag="revoked"):
     """The lease is over, and not because the kernel gave it back."""
 
@@ -256,6 +263,8 @@ class Picture(Message, frozen=True, kw_only=True, tag="picture"):
     missing_protections: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     #: Nodes that should be there and are not.
     absent_nodes: tuple[AbsentNode, ...] = ()
+    #: For admins: by how much the clock of a node is ahead of the broker's, below 0 behind, where they differ.
+    clocks_ahead_ms: dict[str, int] = msgspec.field(default_factory=dict)
     #: What an admin tells everybody, with who that is.
     announcement: str = ""
     #: For admins: that the ledger cannot be used, and what to do; empty where it can.
@@ -304,6 +313,7 @@ ToKernel = (
     | Queued
     | Granted
     | LeaseCost
+    | NodeMoved
     | Revoked
     | Picture
     | Found

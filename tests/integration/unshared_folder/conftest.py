@@ -35,7 +35,10 @@ def pool(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Iterator[Poo
     boot, scratch = base / "boot_id", base / "tmp"
     boot.write_text(str(uuid.uuid4()))
     scratch.mkdir()
-    mounts = f"mount -t tmpfs tmpfs {folder}; mount --bind {boot} /proc/sys/kernel/random/boot_id"
+    read_only = folder.with_name("read-only")  # of what the node shares
+    read_only.mkdir()
+    mounts = f"mount --bind {read_only} {read_only}; mount -o remount,bind,ro {read_only}; "
+    mounts += f"mount -t tmpfs tmpfs {folder}; mount --bind {boot} /proc/sys/kernel/random/boot_id"
     under = ["unshare", "-m", "env", f"TMPDIR={scratch}", "sh", "-ec", f'{mounts}; exec "$@"', "sh"]
     process = PoolProcess(base / "p", "--slots", "2", "--Pool.preload=numpy", under=under)
     yield process

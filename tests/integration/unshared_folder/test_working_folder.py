@@ -54,3 +54,18 @@ def test_a_folder_that_is_gone_holds_up_no_cell_that_runs_elsewhere(notebook: No
         assert gpu(notebook, "print(open('x.txt').read())").stream() == "x\n"
     finally:
         notebook.run("%gpu reset")
+
+
+def test_of_a_folder_that_the_node_shares_and_cannot_write_to_that_is_said_once(
+    notebook: Notebook, folder: Path
+) -> None:
+    shared = folder.with_name("read-only")
+    (shared / "data.csv").write_text("name,x\n")
+    notebook.run(f"import os; os.chdir({str(shared)!r})")
+    try:
+        read = gpu(notebook, "import os; print(os.getcwd(), open('data.csv').read())")
+        assert f"{shared} name,x" in read.stream(), "there, and not in a copy"
+        assert f"Cells cannot write into {shared} on this node, where it is mounted read-only." in read.shown
+        assert "cannot write" not in gpu(notebook, "print(open('data.csv').read())").shown
+    finally:
+        notebook.run(f"os.chdir({str(folder)!r})")

@@ -8,7 +8,14 @@ import pytest
 import zmq
 
 from bulletin.wire import channel
-from gpu_worker.reachability import find_lasting_address, find_obstacle, own_host_towards, parse, write_address
+from gpu_worker.reachability import (
+    find_lasting_address,
+    find_obstacle,
+    is_of_this_host,
+    own_host_towards,
+    parse,
+    write_address,
+)
 
 
 @pytest.mark.parametrize(
@@ -130,3 +137,8 @@ def test_nothing_is_reached_by_a_name_that_zeromq_would_not_reach_by_it(monkeypa
         resolve_by(monkeypatch, {"both.example": ("::1", "127.0.0.1"), "six.example": ("::1",)})
         assert asyncio.run(find_obstacle(f"tcp://both.example:{port}")) == ""
         assert "'six.example' cannot be resolved" in asyncio.run(find_obstacle(f"tcp://six.example:{port}"))
+
+
+def test_an_address_is_of_this_host_or_it_is_not() -> None:
+    assert is_of_this_host("127.0.0.1")
+    assert not is_of_this_host("192.0.2.1"), "of nobody: RFC 5737"

@@ -276,3 +276,14 @@ def test_environments_and_hidden_folders_of_tools_are_left_out(site: Site) -> No
     (site.folder / "env" / "pyvenv.cfg").touch()
     (site.folder / ".env").write_text("of the notebook")
     assert {entry.path for entry in site.list()} == {"env", "data", "data/x", ".env"}
+
+
+def test_of_a_folder_that_was_renamed_while_a_cell_ran_that_is_said_and_not_that_the_cells_file_is_missing(
+    site: Site,
+) -> None:
+    site.folder.rename(site.folder.with_name("renamed"))
+    problem = site.store("out.txt", b"x").problem
+    assert problem.startswith(f"{site.folder} is there no more, it was renamed or removed; once it has its name again")
+    site.folder.with_name("renamed").rename(site.folder)
+    assert site.store("out.txt", b"x").problem == ""
+    assert (site.folder / "out.txt").read_bytes() == b"x"

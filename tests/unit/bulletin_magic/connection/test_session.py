@@ -25,6 +25,7 @@ from bulletin_magic.connection.resource_spec import LeaseInfo, ResourceSpec
 from bulletin_magic.connection.session_events import (
     AgentConnected,
     CellListAsked,
+    ConnectAgent,
     PoolStatusAsked,
     QuestionAnswered,
     ReleaseAsked,
@@ -33,7 +34,7 @@ from bulletin_magic.connection.session_events import (
     Tick,
 )
 
-from .stage import CELL, HELLO, LARGE, LEASE, SMALL, Stage, cell, ended, failure, granted, submit
+from .stage import ADDRESS, CELL, HELLO, LARGE, LEASE, SMALL, Stage, attach, cell, ended, failure, granted, submit
 
 LEASE_INFO = LeaseInfo(lease_id=LEASE, node="node1", slots=("GPU-0",), slot_word="GPU")
 PICTURE = say.Picture(slots=(), waiting=(), recent=(), counters={}, uptime_ms=1, slot_word="GPU")
@@ -73,6 +74,23 @@ def test_what_a_lease_counts_for_is_what_was_heard_last() -> None:
     (finished,) = (one for one in stage.delivered() if isinstance(one, CellFinished))
     assert finished.lease == msgspec.structs.replace(LEASE_INFO, is_in_quota=False, price_percent=400)
     assert stage.session.lease == finished.lease
+
+
+def test_a_cell_goes_on_with_the_same_agent_at_another_address_and_with_no_other_agent() -> None:
+    stage = Stage()
+    stage.start()
+    stage.seen()
+    moved = msgspec.structs.replace(ADDRESS, address="tcp://10.77.0.21:9003")
+    stranger = msgspec.structs.replace(moved, public_key="another's")
+    stage.broker(say.NodeMoved(lease=LEASE, agent=ADDRESS))
+    stage.broker(say.NodeMoved(lease=LEASE, agent=stranger))
+    stage.broker(say.NodeMoved(lease=LeaseId("another"), agent=moved))
+    assert stage.seen() == []
+    stage.broker(say.NodeMoved(lease=LEASE, agent=moved))
+    assert stage.seen() == [ConnectAgent(moved, "ticket", goes_on=True), SendToAgent(attach())]
+    stage.agent(say.Attached(lease=LEASE, cell=CELL))
+    stage.finish()
+    assert any(isinstance(one, CellFinished) for one in stage.delivered())
 
 
 def test_the_resources_of_the_cell_goes_into_the_request() -> None:

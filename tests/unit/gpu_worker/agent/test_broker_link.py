@@ -5,14 +5,17 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 import zmq
 import zmq.asyncio
 
-from bulletin.codes import CellOutcome
+from bulletin.codes import CellOutcome, RefusalCode
+from bulletin.errors import NotDone, VersionMismatch
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, SessionId, SlotId, UserName
 from bulletin.wire import channel, frames, messages as wire
 from bulletin.wire.keys import make_keys
 from gpu_worker.agent.broker_link import BrokerLink
+from gpu_worker.agent.departure import Departure
 from gpu_worker.agent.membership import Membership
 from gpu_worker.config import Pool
 from tests.unit.gpu_worker.agent.agent_parts import agent_parts
@@ -54,6 +57,10 @@ class Broker:
         """Return what is said next: the names of cells that are over, and of other messages the kinds."""
         heard = [await self.hear() for _ in range(count)]
         return [message.cell if isinstance(message, wire.CellDone) else type(message).__name__ for message in heard]
+
+    async def say_in_another_protocol(self) -> None:
+        mark = b"BLTN" + bytes([wire.PROTOCOL + 1])
+        await self._socket.send_multipart([self._route, mark, b"of which nobody here can read more"])
 
     async def say(self, message: wire.Message) -> None:
         await self._socket.send_multipart([self._route, *frames.pack(message)])
@@ -144,5 +151,34 @@ def test_a_broker_that_has_forgotten_the_agent_is_told_of_each_cell_when_it_know
             await broker.say(wire.Registered())
             await link.tell(wire.PauseDeclined(lease=_LEASE))
             assert await broker.hear_cells(2) == ["told", "PauseDeclined"]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("says_it", [True, False])
+def test_an_agent_whose_broker_speaks_another_protocol_gives_its_cells_their_grace_and_says_which_is_older(
+    tmp_path: Path, *, says_it: bool
+) -> None:
+    async def main() -> None:
+        async with linked(tmp_path) as (link, broker), agent_parts(tmp_path / "agent") as agent:
+            session, kernel = agent.session("lease"), agent.kernel()
+            assert isinstance(await kernel.attach(session), wire.Attached)
+            await session.from_kernel(wire.Run(cell=CellId("cell"), source="", number=1, parcel=wire.Parcel()), ())
+            departure = Departure(agent.settings, agent.registry, link, agent.faults)
+            leaves = asyncio.create_task(departure.run())
+            if says_it:
+                older = str(VersionMismatch(wire.PROTOCOL, wire.PROTOCOL + 1, "the agent"))
+                await broker.say(wire.Refusal(code=RefusalCode.VERSION_MISMATCH, sentence=older))
+            else:
+                await broker.say_in_another_protocol()
+            told = await kernel.hear()
+            while not isinstance(told, wire.Notice):
+                told = await kernel.hear()
+            assert "30 s" in told.sentence
+            assert session.cells.running is not None, "it has its grace"
+            del agent.registry.running[_LEASE]  # it has ended
+            session.executor.close()
+            with pytest.raises(NotDone, match="must be upgraded"):
+                await leaves
 
     asyncio.run(main())

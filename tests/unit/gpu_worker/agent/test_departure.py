@@ -16,6 +16,7 @@ class Link:
     """What the agent says to its broker, whom it hears."""
 
     alone_ms = 0
+    end = None
 
     def __init__(self) -> None:
         self.said: list[wire.Message] = []

@@ -35,6 +35,20 @@ def test_who_speaks_another_protocol_is_told_which_side_is_older_and_so_is_who_r
     assert (absent.node, absent.problem) == ("n1", refusal.sentence)
 
 
+def test_who_speaks_a_protocol_of_which_nothing_can_be_read_is_told_to_who_runs_the_pool(
+    broker: BrokerParts, tmp_path: Path
+) -> None:
+    registry = NodeRegistry(tmp_path)
+    registry.add("n1", "its key", 0, replaces=True)
+    broker.admit(AgentAdmission("secret", registry, lambda _: "its key", lambda _: None))
+    for _ in range(3):
+        broker.agents.note_protocol(b"route", wire.PROTOCOL + 1)
+    [absent] = broker.agents.absent_nodes
+    assert absent.node == "n1"
+    assert "this side is older than the agent and must be upgraded" in absent.problem
+    assert broker.agents.refused == 1, "said once, however often it comes"
+
+
 def test_what_a_newer_agent_says_beside_what_is_known_is_passed_over(broker: BrokerParts) -> None:
     [mark, body] = map(bytes, frames.pack(broker.registration()))
     said = msgspec.msgpack.decode(body) | {"said_since_the_next_version": {"much": [1, 2]}}

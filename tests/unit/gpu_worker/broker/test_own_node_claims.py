@@ -10,9 +10,9 @@ from msgspec import structs
 from bulletin.codes import CellOutcome, LeaseEnd
 from bulletin.ids import AgentId, CellId, KernelId, LeaseId, ProjectId, SessionId, SlotId, UserName
 from bulletin.picture_sight import hide_others
+from bulletin.pool_words import slot_word_of
 from bulletin.wire import messages as wire
 from gpu_worker.broker.agent_admission import AgentAdmission, KeyOf
-from gpu_worker.broker.agents import slot_word_of
 from gpu_worker.broker.metering import Metering
 from gpu_worker.broker.node_notes import AWAITED_MS
 from gpu_worker.broker.own_node_claims import MOST_SLOTS

@@ -6,7 +6,7 @@ import pytest
 
 from bulletin.units import DAY_MS, HOUR_MS
 from gpu_worker.engines.agent_jobs import JobStatus
-from gpu_worker.engines.slurm_words import read_states, say_waiting
+from gpu_worker.engines.slurm_words import find_clusters, read_states, say_waiting
 
 LINES = """\
 slurm-a|PENDING|Resources|2026-11-26T14:20:00|gpu|4:00:00
@@ -92,3 +92,23 @@ def test_when_a_job_ends_is_counted_from_now_while_it_has_a_limit(left: str, lef
 def test_when_a_job_ends_is_not_known_while_it_does_not_run() -> None:
     states = read_states(LINES, dict.fromkeys(("slurm-a", "slurm-b", "slurm-c"), ""), NOW_MS)
     assert [node for node, state in states.items() if state.ends_at_ms] == ["slurm-b"]
+
+
+def test_of_several_partitions_it_is_said_that_they_are() -> None:
+    assert say_waiting("Resources", "gpu,long", "N/A", NOW) == "Slurm: the partitions gpu, long have none free"
+
+
+@pytest.mark.parametrize(
+    ("options", "asked"),
+    [
+        (["--cpus-per-task=8", "--mem=64G"], []),
+        (["--clusters=north"], ["--clusters=north"]),
+        (["--mem=64G", "--clusters", "north,south"], ["--clusters=north,south"]),
+        (["-M", "north", "--mem=64G"], ["--clusters=north"]),
+        (["-Mnorth"], ["--clusters=north"]),
+        (["--clusters=north", "-M", "south"], ["--clusters=south"]),
+    ],
+)
+def test_jobs_are_looked_for_in_the_clusters_that_they_are_asked_of(options: list[str], asked: list[str]) -> None:
+    """Else each is taken for one that has ended, and is started again and again."""
+    assert find_clusters(options) == asked
