@@ -28,7 +28,8 @@ class UnsentOutput:
         for name in STREAM_NAMES.values():
             ends = os.pipe()
             os.set_blocking(ends[0], False)
-            self._readers[name] = ends[0]
+            # One of its own: a tenant can make that which the executor gets one that waits for ever.
+            self._readers[name] = os.open(f"/proc/self/fd/{ends[0]}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             self.descriptors += ends
         #: The number of the last text that has come.
         self.received = 0
@@ -50,8 +51,8 @@ class UnsentOutput:
 
     def close(self) -> None:
         """Give all of it back."""
-        given, self.descriptors, self._readers = self.descriptors, (), {}
-        for descriptor in given:
+        held, self.descriptors, self._readers = (*self.descriptors, *self._readers.values()), (), {}
+        for descriptor in held:
             os.close(descriptor)
 
 
