@@ -32,6 +32,7 @@ from .object_paths import Stayed, kind_of, path_to
 from .plain_instances import DISPATCH, is_plain
 from .reducers import Reducer, left_out
 from .reducers.classes import reduce_class
+from .reducers.constructors import exact
 from .reducers.containers import reduce_user_container, says_too_little
 from .reducers.functions import AskedOnce, reduce_function
 from .reducers.unwilling import REFUSALS, reduce_unwilling
@@ -391,4 +392,4 @@ def _reduce_generic(encoder: Encoder, value: Any) -> Reduced:
         return reduce_user_container(encoder, value)
     if left_out.holds_itself(encoder, value, found):
         return reduce_user_container(encoder, value)
-    return left_out.with_observers(encoder, value, found)
+    return left_out.with_observers(encoder, value, exact(value, found))
