@@ -100,6 +100,7 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
         registered = registrations.named(registrations.observe(namespace))
     for _ in registered:  # what is in one may reach another
         reached = _libraries(diff, needs) | hooks.HOMES
+        reached |= registrations.lent_to(reached)
         diff.add([name for name in registered if name.removeprefix(names.REGISTERED) in reached], registered)
         diff.run(follow=True)
     for name in [name for name in direct if not names.is_history(name)]:
