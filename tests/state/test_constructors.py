@@ -50,7 +50,13 @@ def library(notebook: Notebook, install: Callable[[str, str], Path]) -> Notebook
 def test_what_a_class_would_make_something_else_of_travels_as_it_is(library: Notebook) -> None:
     library.local("s = Sum(2, 2, evaluate=False); outer = Sum(s, Name('x')); hash(s); kept = [s]")
     told = "type(s).__name__, s._args, s.is_even, outer._args[0] is s is kept[0], hash(s) == hash(Sum(2, 2, evaluate=False))"
-    assert library.gpu(f"there = Sum(1, 2, evaluate=False); {told}").extra["result"] == ("Sum", (2, 2), True, True, True)
+    assert library.gpu(f"there = Sum(1, 2, evaluate=False); {told}").extra["result"] == (
+        "Sum",
+        (2, 2),
+        True,
+        True,
+        True,
+    )
     assert library.local("type(there).__name__, there._args, there.is_even") == ("Sum", (1, 2), False)
     library.gpu("kept.append(there); s = Sum(0, 2, evaluate=False)")
     assert library.local("s._args, s.is_even, kept[0]._args, kept[1] is there") == ((0, 2), True, (2, 2), True)
@@ -59,5 +65,28 @@ def test_what_a_class_would_make_something_else_of_travels_as_it_is(library: Not
 def test_an_expression_of_sympy_that_is_not_evaluated_stays_so(notebook: Notebook) -> None:
     pytest.importorskip("sympy")
     notebook.local("import sympy as sp\nx = sp.Symbol('x'); e = sp.Add(x, x, evaluate=False)")
-    assert notebook.gpu("held = {e: sp.sqrt(4, evaluate=False)}; str(e), e.args[0] is x").extra["result"] == ("x + x", True)
+    assert notebook.gpu("held = {e: sp.sqrt(4, evaluate=False)}; str(e), e.args[0] is x").extra["result"] == (
+        "x + x",
+        True,
+    )
     assert notebook.local("str(held), held[e].doit() == 2") == ("{x + x: sqrt(4)}", True)
+
+
+ASKING = """
+class Key:
+    def __new__(cls, *args):
+        if not args:
+            raise TypeError("a key needs a part")
+        made = object.__new__(cls)
+        made.parts = list(args)
+        return made
+"""
+
+
+def test_a_class_that_takes_any_arguments_but_none_is_not_called_without(
+    notebook: Notebook, install: Callable[[str, str], Path]
+) -> None:
+    install("askinglib", ASKING)
+    notebook.local("import askinglib; k = askinglib.Key(1); held = k.parts")
+    notebook.gpu("k.parts.append(2); other = askinglib.Key(k)")
+    assert notebook.local("k.parts is held, held, other.parts[0] is k") == (True, [1, 2], True)
