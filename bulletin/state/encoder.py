@@ -12,7 +12,7 @@ import pickle
 import sys
 import threading
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -71,6 +71,7 @@ class Encoder(pickle.Pickler):
         self.is_digest = False  # code as a token: only this side reads the stream
         self.guarded: set[int] = set()  # arrays that copy-on-write keeps apart; see `reducers.pandas_frames`
         self.blocks: dict[int, int] = {}  # arrays in frames -> the block that travels with it
+        self.forgotten: Callable[[], frozenset[int]] = frozenset  # ids of what weak references alone lead to
         self.dict_sharers: set[int] = set()  # instances whose own dict somebody else holds, as `vars(x)`
         self.codes: list[CodeType] = []  # kept alive, so that their ids in tokens stay true
         self._travelling: set[int] = set()  # ids of values whose parts were asked about and can travel

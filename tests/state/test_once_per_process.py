@@ -288,7 +288,8 @@ def test_what_a_library_registers_with_another_one_is_registered_on_the_other_si
     install("borrowinglib", BORROWING)
     notebook.local("import borrowinglib as b; language = b.Language()")
     notebook.gpu(
-        "@b.Language.factory('count', n=2)\nclass Count:\n  def __init__(self, n): self.n = n\nmade = language.make('count'); kind = b.Language._meta['count']"
+        "@b.Language.factory('count', n=2)\nclass Count:\n  def __init__(self, n): self.n = n\n"
+        "made = language.make('count'); kind = b.Language._meta['count']"
     )
     assert notebook.local("again = language.make('count'); again.n, type(again) is type(made) is Count") == (2, True)
     notebook.local("@b.Language.factory('other', k=3)\ndef other(k): return k + 1")

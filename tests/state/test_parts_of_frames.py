@@ -108,8 +108,8 @@ def test_nothing_is_kept_of_frames_that_are_gone_on_either_side(notebook: Notebo
         notebook.gpu("x = x.copy(); y = pd.DataFrame({'a': np.arange(9)}, index=np.arange(9) * 2); None")
         notebook.gpu("x, y; None")
     assert not held_by_nothing()
-    tables = "[held for held in __import__('gc').get_objects() if type(held).__name__ == 'Table']"
-    told = f"[type(value).__name__ for table in {tables} for oid, value in table.objects.items() if not table._held.get(oid)]"
+    tables = "[held for held in gc.get_objects() if type(held) is table.Table]"  # libraries have classes of that name
+    told = f"import gc\nfrom bulletin.state import table\n[type(value).__name__ for table in {tables} for oid, value in table.objects.items() if not table._held.get(oid)]"
     assert notebook.gpu(told).extra["result"] == []
 
 

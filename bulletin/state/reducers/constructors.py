@@ -26,14 +26,20 @@ def exact(value: Any, reduced: Reduced) -> Reduced:
     if args is None:
         return reduced
     for maker in _makers_of(kind):
-        try:
-            made = maker.__new__(kind, *args)
-            is_found = made is value or (type(made) is kind and _says_the_same(made, args))
-        except Exception:  # noqa: BLE001  the library's own code, which is asked for what it may not make
-            continue
-        if is_found:
+        made = _try(maker, value, args)
+        if made is not None:
             return reduced if maker is kind else _made_by(maker, value, made, args, reduced)
     return reduced
+
+
+def _try(maker: Any, value: Any, args: tuple[Any, ...]) -> Any:
+    """Return what a class makes of these arguments for the class of a value, if it says the same; else None."""
+    kind = type(value)
+    try:
+        made = maker.__new__(kind, *args)
+        return made if made is value or (type(made) is kind and _says_the_same(made, args)) else None
+    except Exception:  # noqa: BLE001  the library's own code, which is asked for what it may not make
+        return None
 
 
 def _arguments(kind: type, reduced: Any) -> tuple[Any, ...] | None:

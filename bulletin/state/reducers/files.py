@@ -55,7 +55,7 @@ def family_of_io(kind: type) -> Callable[[Encoding, Any], Reduced] | None:
     return reduce_file if kind in _FILES else _refuse
 
 
-def reduce_bytes(_: Encoding, file: io.BytesIO) -> Reduced:
+def reduce_bytes(_: Encoding, file: Any) -> Reduced:
     """Reduce bytes in memory as Python does, unless they are closed; views of them may be held on the other side."""
     if file.closed:
         return NotImplemented
@@ -74,7 +74,7 @@ def make_bytes(transaction: LoadTransaction, size: int) -> io.BytesIO:
     return made
 
 
-def _is_viewed(file: io.BytesIO) -> bool:
+def _is_viewed(file: Any) -> bool:
     try:
         file.__setstate__(file.__getstate__())
     except BufferError:
@@ -82,14 +82,14 @@ def _is_viewed(file: io.BytesIO) -> bool:
     return False
 
 
-def fill_bytes(file: io.BytesIO, state: tuple[LoadTransaction, bytes, int, Any]) -> None:
+def fill_bytes(file: Any, state: tuple[LoadTransaction, bytes, int, Any]) -> None:
     """Give bytes in memory their content, and attributes; where views of them are held, in place."""
     transaction, *wanted = state
     transaction.undoable(_set_bytes, file, *file.__getstate__())
     _set_bytes(file, *wanted)
 
 
-def _set_bytes(file: io.BytesIO, content: bytes, position: int, attributes: Any) -> None:
+def _set_bytes(file: Any, content: bytes, position: int, attributes: Any) -> None:
     if _is_viewed(file):
         with file.getbuffer() as view:
             view[:] = content

@@ -58,7 +58,7 @@ def reduce_memory_view(_: Encoding, view: memoryview) -> Reduced:
     return make_memory_view, (RECEIVER, _owner_of(view), view.readonly, *_layout(view))
 
 
-def make_released_view(transaction: LoadTransaction) -> memoryview:
+def make_released_view(transaction: LoadTransaction) -> Any:
     """Return the existing view if it was released, or make one that was."""
     made = memoryview(b"")
     made.release()
@@ -98,7 +98,7 @@ def make_memory_view(
     form: str,
     shape: tuple[int, ...],
     step: int,
-) -> memoryview:
+) -> Any:
     """Return the existing view if it looks at the same, or make a new one."""
     old = transaction.take_existing()
     layout = (start, itemsize, form, shape, step)
