@@ -190,7 +190,7 @@ class Walk:
         kind, stock = type(frame), [] if ask is _FRAME else ["_name"]
         if list(kind._metadata) != stock or "_metadata" in vars(frame):
             return False
-        if not self._is_without_attributes(frame):
+        if not self._add_attributes(frame):
             return False
         manager, attrs, flags, metadata, *named = ask(frame)
         self._others += [(ask, frame), (_MANAGER, manager), (_ask_flags, flags)]
@@ -205,13 +205,13 @@ class Walk:
             self._waiting.append(block.values)
         return True
 
-    def _is_without_attributes(self, value: Any) -> bool:
-        """Tell whether nobody has given a frame or an index attributes; one that gets some is not known again."""
+    def _add_attributes(self, value: Any) -> bool:
+        """Look at what attributes somebody gives to a frame or an index; return False where it has some already."""
         self._others.append((_ask_attributes, value))
         return not pandas_frames.own_attributes(value)
 
     def _add_index(self, index: Any, ask: Ask) -> bool:
-        if not self._is_without_attributes(index):
+        if not self._add_attributes(index):
             return False
         inner, name = ask(index)
         self._others.append((ask, index))
