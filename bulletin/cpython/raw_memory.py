@@ -1,6 +1,7 @@
 """Memory by its address, through the C interface of Python: views of it, and where a view begins."""
 
 import ctypes
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +36,14 @@ def first_field_of(value: object) -> memoryview:
     Of an array of numpy that is where its data begin (`PyArrayObject`, which extensions are compiled against).
     """
     return view_of(id(value) + object.__basicsize__, _POINTER_BYTES)
+
+
+def held_first_by(value: object) -> Any:
+    """Return the object that one of C code holds right behind its head. Only for types that are known to have one.
+
+    The flags of an array of numpy hold the array there (`PyArrayFlagsObject`), which nothing else tells.
+    """
+    return ctypes.cast(int.from_bytes(first_field_of(value), sys.byteorder), ctypes.py_object).value
 
 
 class _Buffer(ctypes.Structure):

@@ -94,6 +94,8 @@ def _land(
     try:
         interrupts.release()
         reader.update_table()
+        reader.transaction.forget()
+        sent.forget()
     except Exception:  # noqa: BLE001  the values are here; what is lost is what both sides know of them
         table.clear()
     finally:

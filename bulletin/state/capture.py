@@ -16,6 +16,7 @@ from .needs import Needs
 from .object_paths import Stayed
 from .table import ABSENT, Table
 from .table_diff import TableDiff
+from .weak_targets import WeakTargets
 
 
 @dataclass(slots=True)
@@ -55,6 +56,11 @@ class Captured:
             if self.exchange.tail["reached"] is not None:
                 self.table.reached = self.exchange.tail["reached"]
 
+    def forget(self) -> None:
+        """Let go of all values, once the answer is here: whoever keeps this does not keep those."""
+        self.diff.names.clear()
+        self.diff.units.clear()
+
 
 def capture(
     namespace: dict[str, Any], needs: Needs, *, table: Table | None = None, wanted: Collection[str] = ()
@@ -90,6 +96,8 @@ def capture(
 
 def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: Table, wide: list[Region]) -> Captured:
     diff = TableDiff(namespace, table, wide=wide)
+    targets = WeakTargets(table)
+    diff.encoder.forgotten = targets.forgotten
     diff.add(direct)
     if needs.everything:
         diff.add(names.users(namespace))
@@ -100,8 +108,10 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
         registered = registrations.named(registrations.observe(namespace))
     for _ in registered:  # what is in one may reach another
         reached = _libraries(diff, needs) | hooks.HOMES
+        reached |= registrations.lent_to(reached)
         diff.add([name for name in registered if name.removeprefix(names.REGISTERED) in reached], registered)
         diff.run(follow=True)
+    diff.look_again(targets.holders(), ())
     for name in [name for name in direct if not names.is_history(name)]:
         _check(diff, name)
     spelled = modules.submodules(diff.modules, needs.attributes | diff.attributes)

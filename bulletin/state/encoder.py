@@ -12,7 +12,7 @@ import pickle
 import sys
 import threading
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -32,6 +32,7 @@ from .object_paths import Stayed, kind_of, path_to
 from .plain_instances import DISPATCH, is_plain
 from .reducers import Reducer, left_out
 from .reducers.classes import reduce_class
+from .reducers.constructors import exact
 from .reducers.containers import reduce_user_container, says_too_little
 from .reducers.functions import AskedOnce, reduce_function
 from .reducers.unwilling import REFUSALS, reduce_unwilling
@@ -70,6 +71,7 @@ class Encoder(pickle.Pickler):
         self.is_digest = False  # code as a token: only this side reads the stream
         self.guarded: set[int] = set()  # arrays that copy-on-write keeps apart; see `reducers.pandas_frames`
         self.blocks: dict[int, int] = {}  # arrays in frames -> the block that travels with it
+        self.forgotten: Callable[[], frozenset[int]] = frozenset  # ids of what weak references alone lead to
         self.dict_sharers: set[int] = set()  # instances whose own dict somebody else holds, as `vars(x)`
         self.codes: list[CodeType] = []  # kept alive, so that their ids in tokens stay true
         self._travelling: set[int] = set()  # ids of values whose parts were asked about and can travel
@@ -391,4 +393,4 @@ def _reduce_generic(encoder: Encoder, value: Any) -> Reduced:
         return reduce_user_container(encoder, value)
     if left_out.holds_itself(encoder, value, found):
         return reduce_user_container(encoder, value)
-    return left_out.with_observers(encoder, value, found)
+    return left_out.with_observers(encoder, value, exact(value, found))

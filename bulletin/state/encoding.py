@@ -1,6 +1,6 @@
 """What a reducer sees of the encoder that asks it: what it looks up, and what it notes for whoever packs the stream."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import CodeType
 from typing import Protocol
 
@@ -25,6 +25,8 @@ class Encoding(Protocol):
     blocks: dict[int, int]
     #: Instances whose own dict somebody else holds.
     dict_sharers: set[int]
+    #: Tells the ids of what weak references alone lead to: nobody but the table holds it.
+    forgotten: Callable[[], frozenset[int]]
     #: Every definition met, by id.
     definitions: dict[str, object]
     #: Names of the namespace that functions and classes met here look up.

@@ -44,6 +44,12 @@ def is_own_entry(value: Any) -> bool:
     return _is_own_definition(value)
 
 
+def text_of_key(key: Any) -> str:
+    """Return the text that the key of an entry is, or ends with; empty where it is, and has, none."""
+    last = key[-1] if type(key) is tuple and key else key
+    return last if type(last) is str else ""
+
+
 def _is_own_definition(value: Any) -> bool:
     kind = type(value)
     if kind is FunctionType:
@@ -75,7 +81,7 @@ def is_put_by_user(holder: LibraryDict, key: str, value: Any, *, is_first: bool)
     if issubclass(type(value), type | FunctionType | BuiltinFunctionType | ModuleType):
         return False
     if holder.is_shared:
-        is_put_there = not is_first or _begins_empty(holder.module, holder.attribute)
+        is_put_there = not is_first or begins_empty(holder.module, holder.attribute)
     else:
         is_put_there = holder.attribute[:1] == "_" and _gives_out(holder, key)
     return is_put_there and not is_constant(value)
@@ -99,7 +105,7 @@ def is_constant(value: Any) -> bool:
 
 
 @functools.lru_cache(maxsize=256)
-def _begins_empty(module: str, attribute: str) -> bool:
+def begins_empty(module: str, attribute: str) -> bool:
     """Tell whether the text of a module makes a dict empty: whatever is in it was put there since."""
     text = _text_of(module)
     made = rf"^\s*{re.escape(attribute)}\s*(?::[^=\n]*)?=\s*(?:\{{\}}|dict\(\))\s*(?:#.*)?$"

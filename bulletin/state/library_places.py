@@ -91,6 +91,8 @@ class LibraryPlaces:
         #: Classes of which the notebook has had an instance under a name, by module and name.
         self.used: set[tuple[str, str]] = set()
         self._modules: dict[str, ModuleType] = {}
+        #: By library, those that keep in a registry of it what was registered with them (spacy, in one of catalogue's).
+        self.lent: dict[str, set[str]] = {}
         #: Types whose modules were added; and classes whose ids are in use.
         self._kinds: set[type] = set()
         self._classes: list[type] = []
@@ -206,8 +208,30 @@ class LibraryPlaces:
                     self._classes.append(cls)
                     self._note(cls.__module__, cls.__qualname__, "", vars(cls), id(cls), type)
                     self._add_dicts(cls.__module__, cls.__qualname__, vars(cls))
+                    self._add_lent(vars(cls), top)
         elif not owner and _is_of(kind, top):
             self._add_instance(module, attribute, value, top)
+
+    def _add_lent(self, held: Mapping[str, Any], top: str) -> None:
+        """Add the modules of registries of other libraries that a class has."""
+        for kind in {type(value) for value in list(held.values()) if type(value).__name__.endswith("Registry")}:
+            library = kind.__module__.partition(".")[0]
+            if library != top and self._add(kind.__module__) is not None:
+                self.lent.setdefault(library, set()).add(top)
+
+    def lent_to(self, libraries: set[str]) -> set[str]:
+        """Return the libraries in whose registries these keep what was registered with them."""
+        return {library for library, users in self.lent.items() if not users.isdisjoint(libraries)}
+
+    def dicts_of(self, libraries: set[str]) -> list[LibraryDict]:
+        """List the dicts that modules and classes of these libraries have, but for those that are there for speed."""
+        return [
+            holder
+            for module, holders in self.of_module.items()
+            if module.partition(".")[0] in libraries
+            for holder in holders
+            if holder.kind is dict and holder.attribute and not is_kept_for_speed(holder.attribute)
+        ]
 
     def _add_instance(self, module: str, path: str, value: Any, top: str) -> None:
         """Add what an instance holds that a module has for everybody; and likewise an instance in that one."""

@@ -194,6 +194,11 @@ class LoadTransaction:
         for spent in self._spent:
             deque(spent, 0)
 
+    def forget(self) -> None:
+        """Let go of all that was read: it holds the transaction in its turn, and would live until it is collected."""
+        for noted in (self.read, self.alive, self.replaced, self.half_read, self.waiting, self.blank, self._changes):
+            noted.clear()
+
     def mark(self) -> Mark:
         """Return how far the loading has come, for `undo`."""
         return Mark(len(self._undo), len(self._changes), len(self._spent), len(self.replaced))

@@ -16,7 +16,16 @@ from types import FunctionType, ModuleType
 from typing import Any, TypeAlias
 
 from . import hand_made_modules, hooks, untransferable
-from .entry_owners import MAX_PARTS, is_constant, is_own, is_own_entry, is_put_by_user, made_later
+from .entry_owners import (
+    MAX_PARTS,
+    begins_empty,
+    is_constant,
+    is_own,
+    is_own_entry,
+    is_put_by_user,
+    made_later,
+    text_of_key,
+)
 from .handles import Handle
 from .library_places import LibraryDict, LibraryPlace, LibraryPlaces, is_kept_for_speed, owner_of
 from .load_transaction import LoadTransaction
@@ -98,6 +107,7 @@ class Registrations:
             if find(place) is value:
                 self._note(place, value)
         self._note_named()
+        self._note_beside()
         for library, found in self._found.items():
             self._follow(found)
             self._settled[library] = dict(found)
@@ -254,6 +264,22 @@ class Registrations:
                     self._note(holder.place_of(key), value)
                     self._note_current(value)
 
+    def _note_beside(self) -> None:
+        """Note what a library says, in a dict that it fills itself, of what the notebook has registered under a key."""
+        for library, found in list(self._found.items()):
+            lenders = {library, *self._places.lent.get(library, ())}
+            for key in {
+                text_of_key(place.key[0]) for place, value in found.items() if place.key and is_own_entry(value)
+            }:
+                for holder in self._places.dicts_of(lenders) if key else ():
+                    value = holder.held.get(key, ABSENT)
+                    if (
+                        value is not ABSENT
+                        and not is_own_entry(value)
+                        and begins_empty(holder.module, holder.attribute)
+                    ):
+                        self._note(holder.place_of(key), value)
+
     def _note_current(self, chosen: object) -> None:
         for holder in list(self._places.holders.values()):
             if holder.kind is threading.local:
@@ -353,8 +379,9 @@ def _know(place: LibraryPlace, value: Any) -> None:
 
 
 _of_process = Registrations()
-observe, adopt, depart, forget, take_stayed = (
+observe, adopt, depart, forget, take_stayed, lent_to = (
     _of_process.observe, _of_process.adopt, _of_process.depart, _of_process.forget, _of_process.take_stayed,
+    _of_process._places.lent_to,
 )  # fmt: skip
 
 

@@ -73,7 +73,9 @@ def restore(
         table.reached = exchange.tail["reached"]
     if exchange.base == 0 or exchange.streams or not exchange.tail["ambient"].keys() <= _OF_NO_LIBRARY:
         registrations.observe(namespace)  # what it finds after the cell is what the cell has put there
-    baseline = Baseline(table, came, kept, reader.transaction.alive, ambient.snapshot(around), modules.snapshot())
+    alive = list(reader.transaction.alive)
+    reader.transaction.forget()
+    baseline = Baseline(table, came, kept, alive, ambient.snapshot(around), modules.snapshot())
     baseline.underscores = exchange.tail["underscores"]
     baseline.unsent = exchange.tail["unsent"]
     namespace.update(dict.fromkeys(baseline.unsent, UNSENT))

@@ -58,6 +58,7 @@ class TableDiff:
         self.kinds: set[type] = set()  # of all that is not written without asking anybody
         self._queue: deque[tuple[str, object]] = deque()
         self._later: deque[tuple[str, object]] = deque()
+        self._met: deque[tuple[str, Any]] = deque()  # functions and classes: one may lead to a thousand others
         #: Ids of what the units hold, but for those that were not asked yet.
         self._cache_inside: set[int] = set()
         self._cache_pending: list[Unit] = []
@@ -154,6 +155,7 @@ class TableDiff:
         self.units[id(value)] = unit
         self._cache_pending.append(unit)
         self._after(notes, follow=follow)
+        self._see_met(follow=follow)
 
     def _encode(self, name: str, value: object, known: Unit | None = None) -> tuple[Walk | None, Unit]:
         try:
@@ -215,8 +217,16 @@ class TableDiff:
 
     def see_definition(self, uid: str, value: Any, *, follow: bool) -> None:
         """Encode a function or class, and whatever it leads to; once is enough."""
-        if uid in self.definitions:
-            return
+        self._met.append((uid, value))
+        self._see_met(follow=follow)
+
+    def _see_met(self, *, follow: bool) -> None:
+        while self._met:
+            uid, value = self._met.popleft()
+            if uid not in self.definitions:
+                self._see_one(uid, value, follow=follow)
+
+    def _see_one(self, uid: str, value: Any, *, follow: bool) -> None:
         known = self._agreed(value, self.table.definitions.get(uid))
         unit = self._known_again(known)
         if unit is None:
@@ -262,8 +272,8 @@ class TableDiff:
             if notes.is_dynamic and not self.is_open:
                 self.is_open = True
                 self.add(names.users(self.namespace))
-        for uid, definition in notes.definitions.items() if self._came is None else ():
-            self.see_definition(uid, definition, follow=follow)
+        if self._came is None:
+            self._met.extend(notes.definitions.items())
 
     # --- what is new
 

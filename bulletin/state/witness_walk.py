@@ -33,6 +33,10 @@ _TEXT_TYPE, _ARRAY = attrgetter("storage", "na_value"), attrgetter("dtype", "bas
 _KEPT_UNIQUE = attrgetter("_allows_duplicate_labels")
 
 
+def _ask_attributes(value: Any) -> tuple[Any, ...]:
+    return tuple(pandas_frames.own_attributes(value))
+
+
 def _ask_flags(flags: Any) -> tuple[Any, ...]:
     return (_KEPT_UNIQUE(flags),)
 
@@ -186,6 +190,8 @@ class Walk:
         kind, stock = type(frame), [] if ask is _FRAME else ["_name"]
         if list(kind._metadata) != stock or "_metadata" in vars(frame):
             return False
+        if not self._add_attributes(frame):
+            return False
         manager, attrs, flags, metadata, *named = ask(frame)
         self._others += [(ask, frame), (_MANAGER, manager), (_ask_flags, flags)]
         self._waiting += [attrs, metadata, *named, manager.axes]
@@ -199,7 +205,14 @@ class Walk:
             self._waiting.append(block.values)
         return True
 
+    def _add_attributes(self, value: Any) -> bool:
+        """Look at what attributes somebody gives to a frame or an index; return False where it has some already."""
+        self._others.append((_ask_attributes, value))
+        return not pandas_frames.own_attributes(value)
+
     def _add_index(self, index: Any, ask: Ask) -> bool:
+        if not self._add_attributes(index):
+            return False
         inner, name = ask(index)
         self._others.append((ask, index))
         self._waiting.append(name)

@@ -248,3 +248,49 @@ def test_a_nan_is_found_in_what_came_with_it_or_without(notebook: Notebook) -> N
         1,
     )
     assert notebook["found"][0] is np.nan
+
+
+LENDING = """
+REGISTRY: dict = {}
+
+class Registry:
+    def __init__(self, *space): self.space = space
+    def register(self, name, func): REGISTRY[(*self.space, name)] = func
+    def get(self, name): return REGISTRY[(*self.space, name)]
+"""
+BORROWING = """
+from lendinglib import Registry
+
+class Meta:
+    def __init__(self, options): self.options = options
+
+class registry:
+    factories = Registry("borrowinglib", "factories")
+
+class Language:
+    _meta: dict = {}
+    @classmethod
+    def factory(cls, name, **options):
+        def register(made):
+            registry.factories.register(name, made)
+            cls._meta[name] = Meta(options)
+            return made
+        return register
+    def make(self, name):
+        return registry.factories.get(name)(**self._meta[name].options)
+"""
+
+
+def test_what_a_library_registers_with_another_one_is_registered_on_the_other_side(
+    notebook: Notebook, install: Callable[[str, str], Path]
+) -> None:
+    install("lendinglib", LENDING)
+    install("borrowinglib", BORROWING)
+    notebook.local("import borrowinglib as b; language = b.Language()")
+    notebook.gpu(
+        "@b.Language.factory('count', n=2)\nclass Count:\n  def __init__(self, n): self.n = n\n"
+        "made = language.make('count'); kind = b.Language._meta['count']"
+    )
+    assert notebook.local("again = language.make('count'); again.n, type(again) is type(made) is Count") == (2, True)
+    notebook.local("@b.Language.factory('other', k=3)\ndef other(k): return k + 1")
+    assert notebook.gpu("language.make('other')").extra["result"] == 4

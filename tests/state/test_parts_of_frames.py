@@ -108,6 +108,34 @@ def test_nothing_is_kept_of_frames_that_are_gone_on_either_side(notebook: Notebo
         notebook.gpu("x = x.copy(); y = pd.DataFrame({'a': np.arange(9)}, index=np.arange(9) * 2); None")
         notebook.gpu("x, y; None")
     assert not held_by_nothing()
-    tables = "[held for held in __import__('gc').get_objects() if type(held).__name__ == 'Table']"
-    told = f"[type(value).__name__ for table in {tables} for oid, value in table.objects.items() if not table._held.get(oid)]"
+    tables = "[held for held in gc.get_objects() if type(held) is table.Table]"  # libraries have classes of that name
+    told = f"import gc\nfrom bulletin.state import table\n[type(value).__name__ for table in {tables} for oid, value in table.objects.items() if not table._held.get(oid)]"
     assert notebook.gpu(told).extra["result"] == []
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_attributes_that_somebody_gives_to_frames_series_and_indexes_stay_theirs(notebook: Notebook) -> None:
+    notebook.local(
+        f"{SETUP}x = {FRAME}; x.extra = [1]; s = pd.Series([1, 2]); i = pd.Index([1, 2]); i.mark = held = x.extra"
+    )
+    assert notebook.gpu("(x.extra, i.mark is x.extra is held, hasattr(s, 'note'))").extra["result"] == (
+        [1],
+        True,
+        False,
+    )
+    notebook.gpu("s.note = {'k': x.extra}; held.append(2); del x.extra; x.loc['k', 'a'] = 9")
+    assert notebook.local("s.note['k'] is held is i.mark, held, hasattr(x, 'extra')") == (True, [1, 2], False)
+    notebook.gpu("x, s, i; None")
+    notebook.local("x.later = i.later = 3")  # what was known without a look is so no longer
+    assert notebook.gpu("x.later, i.later, list(s.note)").extra["result"] == (3, 3, ["k"])
+
+
+def test_the_flags_of_an_array_are_the_same_object_and_write_through_to_it(notebook: Notebook) -> None:
+    notebook.local("import numpy as np; x = np.arange(4); f = x.flags; kept = [f]")
+    notebook.gpu("f.writeable = False")
+    assert notebook.local("x.flags.writeable, kept[0] is f") == (False, True)
+    notebook.local("f.writeable = True; seen = x.flags; x.flags.writeable = False")
+    told = "seen.writeable, seen == x.flags, seen.c_contiguous"
+    assert notebook.gpu(f"first = x[1:].flags; {told}").extra["result"] == notebook.local(told) == (True, False, True)
+    notebook.local("first.writeable = False")
+    assert notebook["first"].owndata is False

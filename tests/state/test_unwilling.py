@@ -77,3 +77,13 @@ def test_a_view_in_c_looks_at_the_same_on_the_other_side(notebook: Notebook) -> 
     assert notebook["seen"] == ["x"]
     assert [*notebook["view"]] == [*notebook["other"]] == ["x", "y"]
     assert type(notebook["view"]) is multidict.MultiDictProxy
+
+
+def test_a_method_whose_function_stays_costs_itself_alone(notebook: Notebook) -> None:
+    notebook.local(
+        "import types\nclass Deep:\n  def __call__(self, of): return len(of)\n"
+        "  def __reduce__(self): raise TypeError('of C++')"
+    )
+    notebook.gpu("box = [types.MethodType(Deep(), [1, 2]), 'all else']")
+    assert notebook.local("box[1], type(box[0]).__name__") == ("all else", "Handle")
+    assert notebook.gpu("box[0]()").extra["result"] == 2

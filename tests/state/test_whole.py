@@ -61,3 +61,14 @@ def test_the_result_and_the_error_arrive_beside_the_names(notebook: Notebook) ->
 def test_what_cannot_come_is_said(notebook: Notebook) -> None:
     _, applied = joined(notebook, "import threading\nbox = [threading.Lock()]\nbox[0].acquire()")
     assert [stayed.path for stayed in applied.stayed] == ["box[0]"]
+
+
+def test_a_thousand_functions_that_lead_to_one_another_travel(notebook: Notebook) -> None:
+    notebook.local(
+        "def make(before):\n  def step(x): return before(x) + 1\n  return step\n"
+        "last = first = lambda x: x\nfor _ in range(1000): last = make(last)"
+    )
+    assert (
+        notebook.gpu("before = last.__closure__[0].cell_contents; type(before).__name__").extra["result"] == "function"
+    )
+    assert notebook.local("before is last.__closure__[0].cell_contents") is True

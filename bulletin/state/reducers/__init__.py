@@ -13,6 +13,7 @@ from bulletin.state.load_transaction import Reduced
 from bulletin.state.missing_modules import is_missing, refuse_missing
 
 from . import (
+    array_flags,
     array_kinds,
     array_records,
     arrays,
@@ -130,6 +131,8 @@ def of_family(kind: type) -> Reducer | None:
         return array_records.reduce_record
     if torch is not None and hasattr(torch, "Tensor") and issubclass(kind, torch.Tensor):
         return tensors.reduce_tensor
+    if array_flags.is_flags(kind):
+        return array_flags.reduce_flags
     if arrays.is_generator(kind):
         return arrays.reduce_generator
     if torch is not None and kind is getattr(torch, "Generator", None):
@@ -188,6 +191,8 @@ def of_family(kind: type) -> Reducer | None:
         return pandas_frames.reduce_block
     if pandas_frames.is_family(kind):
         return pandas_frames.reduce_frame
+    if pandas_frames.is_older(kind):
+        return pandas_frames.reduce_older_frame
     if files.is_stream(kind):
         return files.reduce_stream
     if widgets.is_widget(kind):

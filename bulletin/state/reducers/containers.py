@@ -2,6 +2,7 @@
 
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
+from inspect import CO_VARARGS
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
@@ -27,13 +28,12 @@ def is_user_container(kind: Any) -> bool:
     Those that say themselves how they travel are left to pickle.
     """
     return (
-        (issubclass(kind, list | dict | set) or _is_made_bare(kind))
-        and is_python_class(kind)
+        is_python_class(kind)
         and kind.__reduce_ex__ is object.__reduce_ex__
         and kind.__reduce__ in _USUAL_REDUCE
         and getattr(kind, "__getstate__", None) in USUAL_STATE
         and not any(hasattr(kind, name) for name in ("__setstate__", *_NEW_ARGS))
-        and (issubclass(kind, list | dict | set) or is_python_all_through(kind))
+        and (issubclass(kind, list | dict | set) or (is_python_all_through(kind) and _is_made_bare(kind)))
     )
 
 
@@ -44,7 +44,18 @@ def _is_made_bare(kind: type) -> bool:
         return False
     required = new.__code__.co_argcount - len(new.__defaults__ or ())
     named = new.__code__.co_kwonlyargcount - len(new.__kwdefaults__ or ())
-    return required > 1 or named > 0 or not is_importable(kind)
+    if required > 1 or named > 0 or not is_importable(kind):
+        return True
+    return bool(new.__code__.co_flags & CO_VARARGS) and not _can_be_made(kind)
+
+
+def _can_be_made(kind: Any) -> bool:
+    """Tell whether a class that takes any arguments is content with none, as pickle will ask it."""
+    try:
+        kind.__new__(kind)
+    except Exception:  # noqa: BLE001  the library's own code
+        return False
+    return True
 
 
 def is_user_value(kind: Any) -> bool:
@@ -64,10 +75,10 @@ def is_user_value(kind: Any) -> bool:
 def is_bare(kind: Any) -> bool:
     """Tell whether a type has a `__new__` that must not be called, though it may say itself what its state is."""
     return (
-        _is_made_bare(kind)
-        and kind.__reduce_ex__ is object.__reduce_ex__
+        kind.__reduce_ex__ is object.__reduce_ex__
         and kind.__reduce__ is object.__reduce__
         and not any(hasattr(kind, name) for name in _NEW_ARGS)
+        and _is_made_bare(kind)
     )
 
 

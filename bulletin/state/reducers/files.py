@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bulletin.state.encoding import Encoding
+from bulletin.state.inplace import fill_dict
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced, refuse
 
 _FILES = (io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO)
@@ -47,9 +48,55 @@ def family_of_io(kind: type) -> Callable[[Encoding, Any], Reduced] | None:
 
     None leaves buffers in memory, and exceptions, to pickle.
     """
+    if kind is io.BytesIO:
+        return reduce_bytes
     if kind.__name__ in {"StringIO", "BytesIO"} or issubclass(kind, BaseException):
         return None
     return reduce_file if kind in _FILES else _refuse
+
+
+def reduce_bytes(_: Encoding, file: Any) -> Reduced:
+    """Reduce bytes in memory as Python does, unless they are closed; views of them may be held on the other side."""
+    if file.closed:
+        return NotImplemented
+    content, position, attributes = file.__getstate__()
+    state = (RECEIVER, content, position, attributes)
+    return make_bytes, (RECEIVER, len(content)), state, None, None, fill_bytes
+
+
+def make_bytes(transaction: LoadTransaction, size: int) -> io.BytesIO:
+    """Return the existing bytes in memory, or new ones where views keep those from becoming of this size."""
+    old, made = transaction.take_existing(), io.BytesIO()
+    if type(old) is io.BytesIO and not old.closed and (len(old.getbuffer()) == size or not _is_viewed(old)):
+        return old
+    if old is not None:
+        transaction.replaced.append((old, made))
+    return made
+
+
+def _is_viewed(file: Any) -> bool:
+    try:
+        file.__setstate__(file.__getstate__())
+    except BufferError:
+        return True
+    return False
+
+
+def fill_bytes(file: Any, state: tuple[LoadTransaction, bytes, int, Any]) -> None:
+    """Give bytes in memory their content, and attributes; where views of them are held, in place."""
+    transaction, *wanted = state
+    transaction.undoable(_set_bytes, file, *file.__getstate__())
+    _set_bytes(file, *wanted)
+
+
+def _set_bytes(file: Any, content: bytes, position: int, attributes: Any) -> None:
+    if _is_viewed(file):
+        with file.getbuffer() as view:
+            view[:] = content
+    else:
+        file.__setstate__((content, position, None))
+    file.seek(position)
+    fill_dict(vars(file), attributes or {})
 
 
 def reduce_file(_: Encoding, file: Any) -> Reduced:

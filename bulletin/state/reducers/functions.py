@@ -293,7 +293,9 @@ def reduce_method(_: Encoding, method: Any) -> Reduced:
 
 
 def make_method(function: Any, owner: Any) -> Any:
-    """Return the method of an object; of one that could not come, a handle."""
+    """Return the method of an object; a handle where that, or the function behind it, could not come."""
+    if type(function) is Handle:
+        return function
     if type(owner) is Handle:
         return find_method(owner, getattr(function, "__name__", "?"))
     return MethodType(function, owner)

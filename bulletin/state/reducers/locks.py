@@ -93,8 +93,40 @@ def fill_local(local: Any, state: tuple[LoadTransaction, dict[str, Any]]) -> Non
     fill_dict(vars(local), held)
 
 
-def _refuse(_: Encoding, value: object) -> Reduced:
-    return refuse(value)
+def reduce_pool(_: Encoding, pool: Any) -> Reduced:
+    """Reduce a pool of threads that has ended to what it was, without its threads; nothing waits for them any more.
+
+    Raises Unpicklable for one that can still be given work, or has some left.
+    """
+    if not pool._shutdown or any(thread.is_alive() for thread in pool._threads):
+        return refuse(pool)
+    held = {name: part for name, part in vars(pool).items() if name not in _OF_POOL}
+    return make_pool, (RECEIVER, type(pool)), (RECEIVER, held), None, None, fill_pool
+
+
+#: What a pool of threads needs to run; and its lock, which is free.
+_OF_POOL = frozenset({"_work_queue", "_threads", "_idle_semaphore", "_shutdown_lock"})
+
+
+def make_pool(transaction: LoadTransaction, kind: Any) -> Any:
+    """Return the existing pool, or make one that has ended."""
+    old = transaction.take_existing()
+    if type(old) is kind and old._shutdown:
+        return old
+    made = kind.__new__(kind)
+    concurrent.futures.ThreadPoolExecutor.__init__(made, 1)
+    made.shutdown()
+    if old is not None:
+        transaction.replaced.append((old, made))
+    return made
+
+
+def fill_pool(pool: Any, state: tuple[LoadTransaction, dict[str, Any]]) -> None:
+    """Let a pool that has ended be what the other one was."""
+    transaction, held = state
+    transaction.undoable(fill_dict, vars(pool), dict(vars(pool)))
+    kept = {name: part for name, part in vars(pool).items() if name in _OF_POOL}
+    fill_dict(vars(pool), {**kept, **held})
 
 
 def of_family(kind: type) -> Callable[[Encoding, Any], Reduced] | None:
@@ -103,7 +135,7 @@ def of_family(kind: type) -> Callable[[Encoding, Any], Reduced] | None:
         return reduce_local
     if issubclass(kind, threading.Thread):
         return reduce_thread
-    return _refuse if issubclass(kind, concurrent.futures.ThreadPoolExecutor) else None
+    return reduce_pool if issubclass(kind, concurrent.futures.ThreadPoolExecutor) else None
 
 
 EXACT: dict[type, Callable[[Encoding, Any], Reduced]] = {

@@ -25,6 +25,20 @@ def is_family(kind: type) -> bool:
     return issubclass(kind, pandas.DataFrame | pandas.Series | pandas.Index)
 
 
+def is_older(kind: type) -> bool:
+    """Tell whether a type is a frame, series or index of a pandas before version 3."""
+    pandas = sys.modules.get("pandas")
+    if not hasattr(pandas, "Index") or is_family(kind):
+        return False
+    return issubclass(kind, pandas.DataFrame | pandas.Series | pandas.Index)  # type: ignore[union-attr]
+
+
+def reduce_older_frame(_: Encoding, frame: Any) -> Reduced:
+    """Reduce a frame, series or index as pandas does, with the attributes that somebody has given to it."""
+    extra = own_attributes(frame)
+    return with_attributes(frame.__reduce_ex__(5), extra) if extra else NotImplemented
+
+
 def is_guarded(kind: type) -> bool:
     """Tell whether a type is one of pandas whose values frames may share without seeing each other's writes."""
     is_pandas = isinstance(kind.__module__, str) and kind.__module__.partition(".")[0] == "pandas"
@@ -38,9 +52,14 @@ def reduce_frame(encoder: Encoding, frame: Any) -> Reduced:
     for part in held:
         for array in _arrays_of(part):
             encoder.guarded |= {id(array), id(owner_of(array))}
+    extra = own_attributes(frame)
     if manager is None:
+        if extra:
+            return with_attributes(frame.__reduce_ex__(5), extra)
         return frame.__reduce__() if _is_of(type(frame), "Index", "RangeIndex") else NotImplemented
     made_by, args, state = frame.__reduce_ex__(5)[:3]
+    if extra:
+        return made_by, args, (state, extra), None, None, fill_frame_and_attributes
     if type(state) is dict and "_metadata" not in vars(frame):
         state.pop("_metadata", None)  # the class's own list, which is no part of the frame
         flags = state.get("_flags")
@@ -48,6 +67,20 @@ def reduce_frame(encoder: Encoding, frame: Any) -> Reduced:
             told = (state["_mgr"], state["attrs"], flags["allows_duplicate_labels"], state["_typ"])
             return made_by, args, told, None, None, fill_plain_frame
     return made_by, args, state, None, None, fill_frame
+
+
+def own_attributes(frame: Any) -> dict[str, Any]:
+    """Return the attributes that somebody has given to a frame, series or index, which pandas leaves out.
+
+    What pandas gives out under a name of the class, and keeps there before version 3, is made anew.
+    """
+    kind = type(frame)
+    listed = {*getattr(kind, "_metadata", ()), "sortorder"}  # of an index with levels
+    return {
+        name: held
+        for name, held in vars(frame).items()
+        if name[:1] != "_" and name not in listed and not (is_guarded(type(held)) and hasattr(kind, name))
+    }
 
 
 #: All that a frame says of itself, where its class is pandas' own.
@@ -171,3 +204,18 @@ def fill_plain_frame(frame: Any, told: tuple[Any, Any, Any, str]) -> None:
     """Set the state of a frame that is its parts, attributes and whether labels may stand twice."""
     manager, attrs, allows, of = told
     fill_frame(frame, {"_mgr": manager, "_typ": of, "attrs": attrs, "_flags": {"allows_duplicate_labels": allows}})
+
+
+def with_attributes(reduced: Any, extra: dict[str, Any]) -> Reduced:
+    """Add to what pandas says of an index the attributes that somebody has given to it."""
+    made_by, args, state = (*reduced, None)[:3]
+    return made_by, args, (state, extra), None, None, fill_frame_and_attributes
+
+
+def fill_frame_and_attributes(frame: Any, told: tuple[Any, dict[str, Any]]) -> None:
+    """Set a state as pandas does, if there is one, and the attributes that somebody has given to the frame."""
+    state, extra = told
+    if state is not None:
+        fill_frame(frame, state)
+    for name, held in extra.items():
+        object.__setattr__(frame, name, held)

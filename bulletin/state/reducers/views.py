@@ -2,11 +2,18 @@
 
 from collections import OrderedDict
 from collections.abc import Callable
+from io import BytesIO
 from types import MappingProxyType
 from typing import Any
 
 from bulletin.cpython.raw_memory import address_of
-from bulletin.cpython.referrers import behind_proxy, class_of_attributes, dict_of_iterator, id_behind_iterator
+from bulletin.cpython.referrers import (
+    behind_proxy,
+    class_of_attributes,
+    dict_of_iterator,
+    id_behind_iterator,
+    only_part_of,
+)
 from bulletin.state.encoding import Encoding
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced, Unpicklable
 
@@ -35,16 +42,40 @@ def _old_or(transaction: LoadTransaction, made: Any, key: Callable[[Any], Any]) 
 
 
 def reduce_memory_view(_: Encoding, view: memoryview) -> Reduced:
-    """Reduce a memory view to the object that it looks into, and the place in it.
+    """Reduce a memory view to the object that it looks into, and the place in it; one that was released, to nothing.
 
     Raises
     ------
     Unpicklable
         If nobody owns the memory, or it is neither contiguous nor a row.
     """
-    if view.obj is None or not (view.c_contiguous or view.ndim == 1):
+    try:
+        looks_into = view.obj
+    except ValueError:
+        return make_released_view, (RECEIVER,)
+    if looks_into is None or not (view.c_contiguous or view.ndim == 1):
         raise Unpicklable("cannot pickle a memoryview of such memory")
-    return make_memory_view, (RECEIVER, view.obj, view.readonly, *_layout(view))
+    return make_memory_view, (RECEIVER, _owner_of(view), view.readonly, *_layout(view))
+
+
+def make_released_view(transaction: LoadTransaction) -> Any:
+    """Return the existing view if it was released, or make one that was."""
+    made = memoryview(b"")
+    made.release()
+    return _old_or(transaction, made, _is_released)
+
+
+def _is_released(view: memoryview) -> bool:
+    try:
+        return view.nbytes < 0
+    except ValueError:
+        return True
+
+
+def _owner_of(view: memoryview) -> Any:
+    """Return what a memory view looks into: behind the buffer of a `BytesIO` that is the `BytesIO`."""
+    behind = only_part_of(view.obj) if type(view.obj).__name__ == "_BytesIOBuffer" else []
+    return behind[0] if behind else view.obj
 
 
 def _layout(view: memoryview) -> tuple[int, int, str, tuple[int, ...], int]:
@@ -67,13 +98,14 @@ def make_memory_view(
     form: str,
     shape: tuple[int, ...],
     step: int,
-) -> memoryview:
+) -> Any:
     """Return the existing view if it looks at the same, or make a new one."""
     old = transaction.take_existing()
     layout = (start, itemsize, form, shape, step)
-    if type(old) is memoryview and old.obj is owner and old.readonly == is_readonly and _layout(old) == layout:
+    is_view = type(old) is memoryview and not _is_released(old)
+    if is_view and _owner_of(old) is owner and old.readonly == is_readonly and _layout(old) == layout:
         return old
-    made = memoryview(owner)
+    made = owner.getbuffer() if isinstance(owner, BytesIO) else memoryview(owner)
     if len(shape) == 1 and step != itemsize:
         if made.format != form or made.ndim != 1:
             made = made.cast("B").cast(form)  # type: ignore[call-overload]

@@ -15,8 +15,9 @@ _COLLECTIONS = (weakref.WeakValueDictionary, weakref.WeakKeyDictionary, weakref.
 
 def reduce_weakref(encoder: Encoding, reference: Any) -> Reduced:
     """Reduce a weak reference to what it refers to, and its callback if that is the notebook's: others stay here."""
+    forgotten = encoder.forgotten()
     target, callback = reference(), reference.__callback__
-    if target is None:
+    if target is None or id(target) in forgotten:
         return dead_reference, ()
     is_ours = type(callback) is FunctionType and callback.__globals__ is encoder.namespace
     return make_weakref, (RECEIVER, target, *((callback,) if is_ours else ()))
@@ -51,11 +52,14 @@ def dead_reference() -> Any:
     return weakref.ref(_Gone())
 
 
-def reduce_proxy(_: Encoding, proxy: Any) -> Reduced:
+def reduce_proxy(encoder: Encoding, proxy: Any) -> Reduced:
     """Reduce a weak proxy to what it stands for. A callback stays here."""
+    forgotten = encoder.forgotten()
     try:
         target = proxy.__reduce_ex__.__self__
     except ReferenceError:
+        return dead_proxy, ()
+    if id(target) in forgotten:
         return dead_proxy, ()
     return make_proxy, (RECEIVER, target)
 
@@ -73,10 +77,11 @@ def dead_proxy() -> Any:
     return weakref.proxy(_Gone())
 
 
-def reduce_weak_method(_: Encoding, reference: Any) -> Reduced:
+def reduce_weak_method(encoder: Encoding, reference: Any) -> Reduced:
     """Reduce a weak reference to a method to its object and its function."""
+    forgotten = encoder.forgotten()
     method = reference()
-    if method is None:
+    if method is None or id(method.__self__) in forgotten:
         return dead_method, ()
     return make_weak_method, (RECEIVER, method.__self__, method.__func__)
 
@@ -98,13 +103,16 @@ def dead_method() -> Any:
     return weakref.WeakMethod(_Gone().__reduce__)
 
 
-def reduce_collection(_: Encoding, value: _Collection) -> Reduced:
+def reduce_collection(encoder: Encoding, value: _Collection) -> Reduced:
     """Reduce a weak collection to its items and the user's attributes.
 
     What is its own stays: each side's references call back to their own collection.
     """
-    base = _base_of(type(value))
+    forgotten, base = encoder.forgotten(), _base_of(type(value))
     items = list(value) if base is weakref.WeakSet else list(base.items(value))
+    if forgotten:
+        weak = {weakref.WeakValueDictionary: 1, weakref.WeakKeyDictionary: 0}.get(base)
+        items = [item for item in items if id(item if weak is None else item[weak]) not in forgotten]
     own = vars(_empty(base))
     attributes = {name: held for name, held in vars(value).items() if name not in own}
     return make_collection, (RECEIVER, type(value)), (RECEIVER, items, attributes), None, None, fill_collection

@@ -286,6 +286,13 @@ def test_an_array_of_numpy_has_where_its_data_begin_behind_its_head() -> None:
         assert int.from_bytes(start, sys.byteorder) == array.__array_interface__["data"][0], f"{THIS}: see raw_memory"
 
 
+def test_the_flags_of_an_array_of_numpy_hold_the_array_behind_their_head() -> None:
+    numpy = pytest.importorskip("numpy")
+    array = numpy.arange(5)
+    assert raw_memory.held_first_by(array.flags) is array, f"{THIS}: see raw_memory"
+    assert not any(raw_memory.first_field_of(numpy.float64(2).flags)), f"{THIS}: see raw_memory"
+
+
 def test_memory_is_read_and_written_by_its_address() -> None:
     memory = bytearray(b"abcdef")
     view = memoryview(memory)

@@ -1,0 +1,46 @@
+# ruff: noqa: E501  cells are one line each
+"""Bytes in memory (`io.BytesIO`) and views of them, and pools of threads that have ended, are the same in each cell."""
+
+from tests.state.notebook import Notebook
+
+
+def test_a_view_of_bytes_in_memory_looks_into_them_on_both_sides(notebook: Notebook) -> None:
+    notebook.local("import io; b = io.BytesIO(b'abcdef'); m = b.getbuffer(); part = m[2:4]; kept = [b, m]; b.seek(3)")
+    notebook.gpu("m[0] = 65; part[1] = 66; b.tell()")
+    assert notebook.local("b.getvalue(), bytes(m), kept[0] is b, kept[1] is m, b.tell()") == (
+        b"AbcBef",
+        b"AbcBef",
+        True,
+        True,
+        3,
+    )
+    notebook.local("m[5] = 67")
+    assert notebook.gpu("b.getvalue(), bytes(part)").extra["result"] == (b"AbcBeC", b"cB")
+
+
+def test_bytes_in_memory_may_grow_once_their_view_is_released(notebook: Notebook) -> None:
+    notebook.local("import io; b = io.BytesIO(b'abc'); m = b.getbuffer(); kept = [b]; b.name = 'mine'")
+    notebook.gpu("m.release(); b.write(b'123456')")
+    assert notebook.local("b.getvalue(), kept[0] is b, b.name") == (b"123456", True, "mine")
+    assert notebook.local("try: m[0]\nexcept ValueError as error: told = str(error)") is None
+    assert "released" in notebook["told"]
+    assert notebook.gpu("b.write(b'7'); b.getvalue()").extra["result"] == b"1234567"
+
+
+def test_a_pool_of_threads_that_has_ended_is_the_same_one_in_each_cell(notebook: Notebook) -> None:
+    notebook.local(
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "with ThreadPoolExecutor(3, 'mine') as pool: found = [pool.submit(abs, -n) for n in range(3)]\n"
+        "kept = [pool]"
+    )
+    told = "try: pool.submit(abs, 1)\nexcept RuntimeError as error: told = str(error)"
+    notebook.gpu(
+        f"{told}\nown = ThreadPoolExecutor(1); own.shutdown(); kept.append(own); pool.note = [f.result() for f in found]"
+    )
+    assert notebook.local("pool._max_workers, pool is kept[0], own is kept[1], pool.note, told") == (
+        3,
+        True,
+        True,
+        [0, 1, 2],
+        "cannot schedule new futures after shutdown",
+    )
