@@ -3,7 +3,7 @@
 import gc
 import sys
 from array import array
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import NoneType
 from typing import Any
@@ -82,21 +82,22 @@ class ExchangeReader:
         """Load everything. Known memory is written by `write_memory` only."""
         self.exchange = exchange
         self._memory = {memory.rid: memory for memory in exchange.memory}
-        waiting: dict[int, list[str]] = {}
-        for name, oid in exchange.bound.items():
-            waiting.setdefault(oid, []).append(name)
         coming = {stream.root for stream in exchange.streams}
-        parts = [(waiting[oid], oid) for oid in waiting.keys() - coming]  # values in the table, or parts of what comes
-        for bound, oid in parts:
-            if oid in self.table.objects:
-                self._bind_all(bound, self.table.objects[oid])
+        # Values in the table, or parts of what comes.
+        parts = {name: oid for name, oid in exchange.bound.items() if oid not in coming}
+        waiting: dict[int, list[str]] = {}
+        for name, oid in exchange.bound.items() if coming else ():
+            if oid in coming:
+                waiting.setdefault(oid, []).append(name)
+        objects = self.table.objects
+        self._bind_all({name: objects[oid] for name, oid in parts.items() if oid in objects})
         for stream in exchange.streams:
             bound = waiting.get(stream.root, [])
             self.at = bound[0] if bound else ""
             self._at_oid = stream.root
             self._take(stream, self._load_or_leave(stream), bound)
-        for bound, oid in parts:
-            self._bind_all(bound, self.table.objects[oid] if oid in self.table.objects else self._leave(oid, bound[0]))
+        here = {name: objects[oid] if oid in objects else self._leave(oid, name) for name, oid in parts.items()}
+        self._bind_all(here)
         for key, oid in exchange.known.items():
             self.extra[key] = self.table.objects[oid] if oid in self.table.objects else self._leave(oid, RESULT_NAME)
         self.gone = [name for name in exchange.tail.get("deleted", ()) if not self.is_aside(name)]
@@ -115,12 +116,11 @@ class ExchangeReader:
             case "definitions":
                 self._definitions += value
             case "plain":
-                for name, held in value.items():
-                    self._bind(name, held)
+                self._bind_all(value)
             case "unit":
                 self._roots.append(value)
                 self._came[id(value)] = stream.data
-                self._bind_all(bound, value)
+                self._bind_all(dict.fromkeys(bound, value))
             case "extra" | "error":
                 self.extra.update(value)
 
@@ -241,9 +241,17 @@ class ExchangeReader:
             found = self._leaves[lid] = load(self.exchange.leaves[lid])
         return found
 
-    def _bind_all(self, bound: list[str], value: Any) -> None:
-        for name in bound:
-            self._bind(name, value)
+    def _bind_all(self, held: Mapping[str, Any]) -> None:
+        """Bind these names: all at once, where there is nothing to each."""
+        is_simple = self.aside is None and names.HISTORY.isdisjoint(held)
+        if not is_simple or any(map(names.is_registered, held)):
+            for name, value in held.items():
+                self._bind(name, value)
+            return
+        before, find = self._before, self.namespace.get
+        before.update((name, find(name, _ABSENT)) for name in held if name not in before)
+        self.namespace.update(held)
+        self.bound.update(dict.fromkeys(held))
 
     def _bind(self, name: str, value: Any) -> None:
         """Bind a name, or lay its value aside. IPython holds on to the containers of its history: those are filled."""

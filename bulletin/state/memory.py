@@ -169,10 +169,12 @@ class Finder:
             self._add(region)
         for region in known:
             region.forget()
+            place = region.address, region.size
             if region.is_guarded:
-                self._guarded.setdefault((region.address, region.size), []).append(region)
-            elif not wide or not any(over.address <= region.address and region.end <= over.end for over in wide):
-                self._add(region)
+                self._guarded.setdefault(place, []).append(region)
+            elif region.size and not any(over.address <= region.address and region.end <= over.end for over in wide):
+                self._exact.setdefault(place, region)
+        self._sorted = sorted(self._exact)
 
     def _add(self, region: Region) -> None:
         if region.size and not region.is_guarded and (region.address, region.size) not in self._exact:
@@ -181,7 +183,8 @@ class Finder:
 
     def is_known(self, region: Region) -> bool:
         """Tell whether any range inside this region would be found to be in it."""
-        self.begin()
+        if self._waiting is not None:
+            self.begin()
         return self._exact.get((region.address, region.size)) is region
 
     def guard_of(self, array: object) -> Region | None:

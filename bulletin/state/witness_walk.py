@@ -1,10 +1,9 @@
 """Walks through a small value of well-known kinds, and finds what a witness of it is to look at."""
 
 import sys
-from collections.abc import Callable
 from operator import attrgetter
 from types import FunctionType
-from typing import Any, TypeAlias
+from typing import Any
 
 from .atoms import ATOMS
 from .encoding import Encoding
@@ -12,33 +11,32 @@ from .leaves import MIN_LEAVES
 from .reducers import pandas_frames
 from .reducers.functions import is_importable
 from .table import Unit
-from .witness import Notes, Witness, WitnessedParts
+from .witness import Asked, Look, Notes, Parts, Seen, Witness, in_dicts, in_instances, in_lists, look
 from .witnessed_memory import MemoryFound, all_claimed, is_plain_array, witnessed
-
-Ask: TypeAlias = Callable[[Any], tuple[Any, ...]]
 
 #: A witness holds on to atoms, which are in no table: no text of more than this.
 _LONGEST_ATOM = 1 << 12
 _ATOMS = frozenset(ATOMS)
 _TUPLES, _LISTS = (tuple, frozenset), (list, set)
-_FUNCTION: Ask = attrgetter(
+
+
+def _texts(texts: Any) -> tuple[Any, ...]:
+    own = vars(texts)
+    return (len(own), own["_pa_array"], own["_dtype"])
+
+
+_FUNCTION = Asked(attrgetter(
     "__code__", "__name__", "__qualname__", "__module__", "__doc__", "__defaults__", "__kwdefaults__",
     "__annotations__", "__dict__", "__closure__",
-)  # fmt: skip
-_FRAME, _MANAGER = attrgetter("_mgr", "_attrs", "_flags", "_metadata"), attrgetter("blocks", "axes")
-_SERIES = attrgetter("_mgr", "_attrs", "_flags", "_metadata", "_name")
-_BLOCK: Ask = attrgetter("values", "mgr_locs", "ndim")
-_INDEX, _RANGE = attrgetter("_data", "_name"), attrgetter("_range", "_name")
-_TEXT_TYPE, _ARRAY = attrgetter("storage", "na_value"), attrgetter("dtype", "base")
-_KEPT_UNIQUE = attrgetter("_allows_duplicate_labels")
-
-
-def _ask_flags(flags: Any) -> tuple[Any, ...]:
-    return (_KEPT_UNIQUE(flags),)
-
-
-def _ask_cell(cell: Any) -> tuple[Any, ...]:
-    return (cell.cell_contents,)
+))  # fmt: skip
+_CELL = Asked(lambda cell: (cell.cell_contents,))
+_FRAME = Asked(attrgetter("_mgr", "_attrs", "_flags", "_metadata"))
+_SERIES = Asked(attrgetter("_mgr", "_attrs", "_flags", "_metadata", "_name"))
+_MANAGER, _BLOCK = Asked(attrgetter("blocks", "axes")), Asked(attrgetter("values", "mgr_locs", "ndim"))
+_FLAGS = Asked(lambda flags: (flags._allows_duplicate_labels,))
+_INDEX, _RANGE = Asked(attrgetter("_data", "_name")), Asked(attrgetter("_range", "_name"))
+_TEXT_TYPE, _ARRAY = Asked(attrgetter("storage", "na_value")), Asked(attrgetter("dtype", "base"))
+_TEXTS = Asked(_texts)
 
 
 class Walk:
@@ -50,32 +48,38 @@ class Walk:
         self._dicts: list[dict[Any, Any]] = []
         self._lists: list[Any] = []
         self._instances: list[Any] = []
-        self._others: list[tuple[Ask, Any]] = []
+        self._others: list[tuple[Asked, Any]] = []
         self._kinds: set[type] = set()
         self._memory = MemoryFound([], [], {}, set(), [])
         self._function = root if type(root) is FunctionType else None
         self._referred: set[int] = set()  # ids of other functions, whose content is no part of the value
-        self._parts: WitnessedParts | None = None
-        self._content: tuple[list[int], list[object]] | None = None
+        self._parts: Parts = {}
+        self._seen_in: Seen | None = None
         try:
             if self._go_through():
-                parts = (self._dicts, self._lists, self._instances, self._others)
-                self._parts = WitnessedParts(*map(tuple, parts))
-                self._content = self._parts.look()
+                self._parts = self._parts_found()
+                self._seen_in = look(self._parts)
         except (AttributeError, ValueError):  # another version of pandas; an empty cell of a closure
-            self._content = None
+            self._seen_in = None
 
     def witness(self, unit: Unit, notes: Notes) -> Witness | None:
         """Make the witness of the unit that has been encoded since; None where it cannot be known again."""
-        if self._parts is None or self._content is None or unit.leaves or not self._is_noted(notes):
+        if self._seen_in is None or unit.leaves or not self._is_noted(notes):
             return None
         memory = None
         if self._memory.arrays or self._memory.buffers or self._memory.blocks or unit.regions:
             memory = witnessed(self._encoder, self._memory, unit.regions)
             if memory is None or not all_claimed(self._encoder, self._memory.blocks.items()):
                 return None
-        made = Witness(self._parts, self._content, frozenset(self._kinds), memory, notes, self._encoder.by_name)
+        made = Witness(self._parts, self._seen_in, frozenset(self._kinds), memory, notes, self._encoder.by_name)
         return made if made.is_still_so() else None  # or it has changed while it was encoded
+
+    def _parts_found(self) -> Parts:
+        usual = ((in_dicts, self._dicts), (in_lists, self._lists), (in_instances, self._instances))
+        found: dict[Look, list[Any]] = {ask: objects for ask, objects in usual if objects}
+        for asked, other in self._others:
+            found.setdefault(asked, []).append(other)
+        return {ask: tuple(objects) for ask, objects in found.items()}
 
     def _is_noted(self, notes: Notes) -> bool:
         """Tell whether what was noted depends on nothing but the value: definitions are what was met in it.
@@ -128,10 +132,10 @@ class Walk:
         self._waiting += value
         self._waiting += value.values()
 
-    def _add(self, ask: Ask, value: Any) -> None:
+    def _add(self, ask: Asked, value: Any) -> None:
         """Look at what this gives of a value, and at all of that in its turn."""
         self._others.append((ask, value))
-        self._waiting += ask(value)
+        self._waiting += ask.one(value)
 
     def _add_function(self, function: FunctionType) -> bool:
         self._referred.add(id(function))
@@ -139,11 +143,11 @@ class Walk:
             return not is_importable(function)  # then its id is in the stream, and nothing else of it
         if function.__globals__ is not self._encoder.namespace:
             return False
-        _, *slots, cells = _FUNCTION(function)
+        _, *slots, cells = _FUNCTION.one(function)
         self._others.append((_FUNCTION, function))
         self._waiting += slots
         for cell in cells or ():
-            self._add(_ask_cell, cell)
+            self._add(_CELL, cell)
         return True
 
     def _add_instance(self, kind: type, value: Any) -> bool:
@@ -182,12 +186,12 @@ class Walk:
             return True
         return False
 
-    def _add_frame(self, frame: Any, ask: Ask) -> bool:
+    def _add_frame(self, frame: Any, ask: Asked) -> bool:
         kind, stock = type(frame), [] if ask is _FRAME else ["_name"]
         if list(kind._metadata) != stock or "_metadata" in vars(frame):
             return False
-        manager, attrs, flags, metadata, *named = ask(frame)
-        self._others += [(ask, frame), (_MANAGER, manager), (_ask_flags, flags)]
+        manager, attrs, flags, metadata, *named = ask.one(frame)
+        self._others += [(ask, frame), (_MANAGER, manager), (_FLAGS, flags)]
         self._waiting += [attrs, metadata, *named, manager.axes]
         for block in manager.blocks:
             if not pandas_frames.is_block(type(block)):
@@ -199,8 +203,8 @@ class Walk:
             self._waiting.append(block.values)
         return True
 
-    def _add_index(self, index: Any, ask: Ask) -> bool:
-        inner, name = ask(index)
+    def _add_index(self, index: Any, ask: Asked) -> bool:
+        inner, name = ask.one(index)
         self._others.append((ask, index))
         self._waiting.append(name)
         if ask is _RANGE:
@@ -219,7 +223,7 @@ class Walk:
             return False
         if found.get_total_buffer_size() > _LONGEST_ATOM << 4:
             return False
-        self._others.append((_ask_texts, texts))
+        self._others.append((_TEXTS, texts))
         self._waiting += own.values()
         for chunk in found.chunks:
             if chunk.type.num_fields:
@@ -227,8 +231,3 @@ class Walk:
             buffers = [buffer for buffer in chunk.buffers() if buffer is not None and buffer.size]
             self._memory.buffers.extend((buffer.address, buffer.size) for buffer in buffers)
         return True
-
-
-def _ask_texts(texts: Any) -> tuple[Any, ...]:
-    own = vars(texts)
-    return (len(own), own["_pa_array"], own["_dtype"])
