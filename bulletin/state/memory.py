@@ -111,6 +111,12 @@ class Region:
         """Make `digests` read the memory again, since it may have been written."""
         self._now = None
 
+    def take_as_it_came(self) -> None:
+        """Take the digests that came with the content for its own, until it may have been written."""
+        if self.agreed is not None:
+            self._now = self.agreed
+            self._blocks.expect(self.agreed)
+
     def is_there(self) -> bool:
         """Tell whether the owner still has its memory here: arrays and storages can be resized."""
         owner: Any = self.owner

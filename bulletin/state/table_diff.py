@@ -338,7 +338,8 @@ class TableDiff:
                 self.is_open = True
                 self.add(names.users(self.namespace))
         for uid, definition in notes.definitions.items() if self._came is None else ():
-            self.see_definition(uid, definition, follow=follow)
+            if uid not in self.definitions:
+                self.see_definition(uid, definition, follow=follow)
 
     # --- what is new
 
