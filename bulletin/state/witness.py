@@ -61,7 +61,7 @@ def in_instances(instances: Sequence[Any]) -> tuple[list[int], list[object]] | N
     return (sizes, found) if add_unshared(instances, sizes, found) else None
 
 
-class Asked:
+class Inquiry:
     """Looks at objects that say in a tuple what they are."""
 
     __slots__ = ("one",)
@@ -118,7 +118,7 @@ class Witness:
         self.parts, self.seen, self.memory, self.notes = parts, seen, memory, notes
         #: Classes whose instances go plainly.
         self.kinds = kinds
-        others = chain.from_iterable(objects for ask, objects in parts.items() if type(ask) is Asked)
+        others = chain.from_iterable(objects for ask, objects in parts.items() if type(ask) is Inquiry)
         #: Classes that go by name, as long as they are what their modules have under it.
         self.named = [kind for kind in {*kinds, *map(type, others)} if by_name[kind]]
 

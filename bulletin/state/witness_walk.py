@@ -11,7 +11,7 @@ from .leaves import MIN_LEAVES
 from .reducers import pandas_frames
 from .reducers.functions import is_importable
 from .table import Unit
-from .witness import Asked, Look, Notes, Parts, Seen, Witness, in_dicts, in_instances, in_lists, look
+from .witness import Inquiry, Look, Notes, Parts, Seen, Witness, in_dicts, in_instances, in_lists, look
 from .witnessed_memory import MemoryFound, all_claimed, is_plain_array, witnessed
 
 #: A witness holds on to atoms, which are in no table: no text of more than this.
@@ -25,18 +25,18 @@ def _texts(texts: Any) -> tuple[Any, ...]:
     return (len(own), own["_pa_array"], own["_dtype"])
 
 
-_FUNCTION = Asked(attrgetter(
+_FUNCTION = Inquiry(attrgetter(
     "__code__", "__name__", "__qualname__", "__module__", "__doc__", "__defaults__", "__kwdefaults__",
     "__annotations__", "__dict__", "__closure__",
 ))  # fmt: skip
-_CELL = Asked(lambda cell: (cell.cell_contents,))
-_FRAME = Asked(attrgetter("_mgr", "_attrs", "_flags", "_metadata"))
-_SERIES = Asked(attrgetter("_mgr", "_attrs", "_flags", "_metadata", "_name"))
-_MANAGER, _BLOCK = Asked(attrgetter("blocks", "axes")), Asked(attrgetter("values", "mgr_locs", "ndim"))
-_FLAGS = Asked(lambda flags: (flags._allows_duplicate_labels,))
-_INDEX, _RANGE = Asked(attrgetter("_data", "_name")), Asked(attrgetter("_range", "_name"))
-_TEXT_TYPE, _ARRAY = Asked(attrgetter("storage", "na_value")), Asked(attrgetter("dtype", "base"))
-_TEXTS = Asked(_texts)
+_CELL = Inquiry(lambda cell: (cell.cell_contents,))
+_FRAME = Inquiry(attrgetter("_mgr", "_attrs", "_flags", "_metadata"))
+_SERIES = Inquiry(attrgetter("_mgr", "_attrs", "_flags", "_metadata", "_name"))
+_MANAGER, _BLOCK = Inquiry(attrgetter("blocks", "axes")), Inquiry(attrgetter("values", "mgr_locs", "ndim"))
+_FLAGS = Inquiry(lambda flags: (flags._allows_duplicate_labels,))
+_INDEX, _RANGE = Inquiry(attrgetter("_data", "_name")), Inquiry(attrgetter("_range", "_name"))
+_TEXT_TYPE, _ARRAY = Inquiry(attrgetter("storage", "na_value")), Inquiry(attrgetter("dtype", "base"))
+_TEXTS = Inquiry(_texts)
 
 
 class Walk:
@@ -48,7 +48,7 @@ class Walk:
         self._dicts: list[dict[Any, Any]] = []
         self._lists: list[Any] = []
         self._instances: list[Any] = []
-        self._others: list[tuple[Asked, Any]] = []
+        self._others: list[tuple[Inquiry, Any]] = []
         self._kinds: set[type] = set()
         self._memory = MemoryFound([], [], {}, set(), [])
         self._function = root if type(root) is FunctionType else None
@@ -132,7 +132,7 @@ class Walk:
         self._waiting += value
         self._waiting += value.values()
 
-    def _add(self, ask: Asked, value: Any) -> None:
+    def _add(self, ask: Inquiry, value: Any) -> None:
         """Look at what this gives of a value, and at all of that in its turn."""
         self._others.append((ask, value))
         self._waiting += ask.one(value)
@@ -186,7 +186,7 @@ class Walk:
             return True
         return False
 
-    def _add_frame(self, frame: Any, ask: Asked) -> bool:
+    def _add_frame(self, frame: Any, ask: Inquiry) -> bool:
         kind, stock = type(frame), [] if ask is _FRAME else ["_name"]
         if list(kind._metadata) != stock or "_metadata" in vars(frame):
             return False
@@ -203,7 +203,7 @@ class Walk:
             self._waiting.append(block.values)
         return True
 
-    def _add_index(self, index: Any, ask: Asked) -> bool:
+    def _add_index(self, index: Any, ask: Inquiry) -> bool:
         inner, name = ask.one(index)
         self._others.append((ask, index))
         self._waiting.append(name)
