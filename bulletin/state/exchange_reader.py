@@ -23,7 +23,7 @@ from .memory import Region, attempt
 from .names import RESULT, RESULT_NAME
 from .object_paths import Stayed, kind_of
 from .silence import silence
-from .stream_reader import Reader, unit_as_read
+from .stream_reader import CameAnew, Reader, unit_as_read, units_as_they_came
 from .table import ABSENT, Table, Unit
 from .table_diff import TableDiff
 
@@ -50,7 +50,9 @@ class ExchangeReader:
         self._memory: dict[int, RegionContent] = {}
         self._roots: list[object] = []
         self._came: dict[int, Buffer] = {}  # by the id of the root, the stream that it was read from
+        self._as_came: list[Unit] = []  # what is known of others, by a witness
         self._as_read: dict[int, Unit] = {}  # by the id of the root, what is known of it without looking
+        self._anew: dict[int, CameAnew] = {}
         self._definitions: list[object] = []
         self.exchange: Exchange | None = None
         self.told: modules.Shipment | modules.Changes | None = None
@@ -177,6 +179,8 @@ class ExchangeReader:
         value, made = self._read_new(stream) if is_new else self._decode(stream, oids)
         self.table.learn(oids, made)
         is_simple = is_new and not stream.leaves
+        if is_simple and stream.kind == "unit":
+            self._anew[id(value)] = CameAnew(stream.data, made, oids, self.transaction.regions)
         unit = unit_as_read(value, stream.data, made, oids) if is_simple else None
         if unit is None:
             self._as_read.clear()  # code of the user's may have run, and changed what came before
@@ -269,12 +273,9 @@ class ExchangeReader:
             self.transaction.undoable(fill_list, own, list(own))
             own[:] = value
         else:
-            self._remember(name)
+            self._before.setdefault(name, self.namespace.get(name, _ABSENT))
             self.namespace[name] = value
         self.bound[name] = None
-
-    def _remember(self, name: str) -> None:
-        self._before.setdefault(name, self.namespace.get(name, _ABSENT))
 
     def commit(self) -> None:
         """Change definitions, references to replaced objects and memory of devices, and prepare to write other memory.
@@ -347,18 +348,31 @@ class ExchangeReader:
         roots += table.roots_inside(self._as_read.values())
         if roots or self._definitions:
             diff: TableDiff = attempt(lambda wide: self._diff(roots, wide))
-            table.settle((*self._as_read.values(), *diff.units.values()), diff.definitions.values())
+            read = self._as_came or self._as_read.values()
+            table.settle((*read, *diff.units.values()), diff.definitions.values())
         else:
             table.settle(self._as_read.values(), ())
         table.learn_leaves(self._leaves)
         table.forward(exchange)
 
     def _diff(self, roots: list[object], wide: Sequence[Region]) -> TableDiff:
+        diff, is_all_new = self._fresh_diff(wide), self._anew.keys() >= set(map(id, self._roots))
+        if self._roots and is_all_new and not wide and not self._may_leave:  # the notebook would have to note more
+            self._as_came = units_as_they_came(self._roots, self._anew, self._as_read, diff.encoder)
+            if self._as_came:
+                roots = self.table.roots_inside(self._as_came)
+                diff.join(self._as_came)
+            else:
+                diff = self._fresh_diff(wide)
+        diff.look_at(roots, self._definitions, self._came)
+        return diff
+
+    def _fresh_diff(self, wide: Sequence[Region]) -> TableDiff:
         diff = TableDiff(self.namespace, self.table, wide=wide)
-        diff.encoder.finder.begin()
+        if self._regions:
+            diff.encoder.finder.begin()
         for region in self._regions.values():  # what came with its digests is not hashed once more
             region.take_as_it_came()
-        diff.look_at(roots, self._definitions, self._came)
         return diff
 
 

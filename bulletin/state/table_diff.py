@@ -176,6 +176,10 @@ class TableDiff:
             self.see_definition(definition_ids.uid_of(definition), definition, follow=False)
         self._joint.join()
 
+    def join(self, units: Iterable[Unit]) -> None:
+        """Have these, whose witnesses were just made, be known together with what `look_at` looks at."""
+        self._joint.alone += [unit for unit in units if unit.witness is not None]
+
     def _see_plain(self, value: Any, *, follow: bool) -> None:
         if isinstance(value, ModuleType):
             self.modules[value.__name__] = None

@@ -6,9 +6,11 @@ from types import FunctionType
 from typing import Any
 
 from .atoms import ATOMS
+from .definition_ids import uid_of
 from .encoding import Encoding
 from .leaves import MIN_LEAVES
 from .reducers import pandas_frames
+from .reducers.arrays import address_of, owner_of
 from .reducers.functions import is_importable
 from .table import Unit
 from .witness import Inquiry, Look, Notes, Parts, Seen, Witness, in_dicts, in_instances, in_lists, look
@@ -52,7 +54,7 @@ class Walk:
         self._kinds: set[type] = set()
         self._memory = MemoryFound([], [], {}, set(), [])
         self._function = root if type(root) is FunctionType else None
-        self._referred: set[int] = set()  # ids of other functions, whose content is no part of the value
+        self._referred: dict[int, FunctionType] = {}  # other functions, by id: their content is no part of the value
         self._parts: Parts = {}
         self._seen_in: Seen | None = None
         try:
@@ -61,6 +63,25 @@ class Walk:
                 self._seen_in = look(self._parts)
         except (AttributeError, ValueError):  # another version of pandas; an empty cell of a closure
             self._seen_in = None
+
+    def claim_as_read(self) -> Notes:
+        """Have the encoder know of the value's memory as if it had been written, and return what it would note.
+
+        That is for a value that has just come, on the side that is asked for it: names, modules and texts of functions
+        are noted by who sends them.
+        """
+        encoder, memory = self._encoder, self._memory
+        for array in memory.arrays:
+            if id(array) in memory.framed:
+                encoder.guarded |= {id(array), id(owner_of(array))}
+                if array.nbytes:
+                    encoder.finder.find_or_add_guarded(array, array, address_of(array), array.nbytes)
+        for values, block in memory.blocks.items():
+            encoder.blocks.setdefault(values, block)
+        own = [*self._referred.values(), *(kind for kind in self._kinds if not encoder.by_name[kind])]
+        definitions = {uid_of(definition): definition for definition in own}
+        nothing: frozenset[str] = frozenset()
+        return Notes(definitions, (), False, (), (), nothing, nothing, (), frozenset(self._kinds))
 
     def witness(self, unit: Unit, notes: Notes) -> Witness | None:
         """Make the witness of the unit that has been encoded since; None where it cannot be known again."""
@@ -138,7 +159,7 @@ class Walk:
         self._waiting += ask.one(value)
 
     def _add_function(self, function: FunctionType) -> bool:
-        self._referred.add(id(function))
+        self._referred[id(function)] = function
         if function is not self._function:
             return not is_importable(function)  # then its id is in the stream, and nothing else of it
         if function.__globals__ is not self._encoder.namespace:

@@ -169,6 +169,18 @@ def test_what_changes_there_is_seen_here(value: str, shown: str, change: str, no
     assert notebook["x"] is notebook["kept"]
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("value", "shown", "change"), CHANGES)
+def test_what_the_first_cell_changes_is_seen_here(value: str, shown: str, change: str, notebook: Notebook) -> None:
+    notebook.local(f"{SETUP}{MAKE_MANY}x = {value}; kept = x")
+    notebook.gpu(f"({MANY}); kept; {change}; raw = view = None")
+    there = notebook.gpu(shown).extra["result"]
+    assert repr(notebook.local(shown)) == repr(there)
+    assert notebook["x"] is notebook["kept"]
+    notebook.gpu(f"kept; ({MANY}); many_0.append(1); many_20[1] = 50")
+    assert (notebook["many_0"], notebook["many_20"].tolist()) == ([0, 1], [0, 50, 2])
+
+
 def test_what_nobody_changes_is_known_again_on_either_side_after_any_other_change(notebook: Notebook) -> None:
     names = {
         "f": FRAME,
