@@ -35,6 +35,11 @@ class BlockDigests:
         self._number = 0  # of the last write that is in the digests
         self._pause, self._next_pause = 0, 2
 
+    def expect(self, digests: bytes) -> None:
+        """Note what somebody else has computed: the next time is the second that the memory is asked about."""
+        if self._span is None:
+            self._known = digests
+
     def compute(self, view: memoryview, address: int) -> bytes:
         """Return the digests of memory as it is now. `view` is of all of it, and begins at `address`."""
         if view.nbytes < write_watch.LEAST_BYTES:

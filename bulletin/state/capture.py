@@ -2,12 +2,13 @@
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from operator import attrgetter
 from types import CodeType, FunctionType
 from typing import Any
 
 from bulletin.errors import UNLOADABLE, CannotSend
 
-from . import ambient, hand_made_modules, hooks, lookups, modules, names, registrations
+from . import ambient, hand_made_modules, hooks, lookups, modules, names, reducers, registrations
 from .exchange import Buffer, Exchange
 from .exchange_writer import ExchangeWriter
 from .handles import LOST, Handle, parts
@@ -112,8 +113,12 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
         diff.add([name for name in registered if name.removeprefix(names.REGISTERED) in reached], registered)
         diff.run(follow=True)
     diff.look_again(targets.holders(), ())
-    for name in [name for name in direct if not names.is_history(name)]:
-        _check(diff, name)
+    diff.look_back(follow=True)
+    left = {id(held) for _, held in diff.stayed}
+    for name in direct:
+        value = diff.names[name]
+        if (type(value) is Handle or id(value) in left) and not names.is_history(name):
+            _check(diff, name)
     spelled = modules.submodules(diff.modules, needs.attributes | diff.attributes)
     imports = (*needs.imports, *diff.imports, *spelled)
     shipment, known = modules.out(imports, table.modules, diff.modules, _reached(diff, needs, table))
@@ -146,17 +151,18 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
     )
 
 
-def _homes(diff: TableDiff, needs: Needs) -> list[str]:
+def _homes(diff: TableDiff, needs: Needs) -> set[str]:
     """List the modules that the cell gets something of, by their full names."""
-    homes = [
-        *diff.modules,
-        *diff.imports,
-        *needs.imports,
-        *(kind.__module__ for kind in {*diff.encoder.kinds, *diff.kinds}),
-    ]
     values = diff.names.values()
-    homes += [(value if isinstance(value, FunctionType | type) else type(value)).__module__ for value in values]
-    return [home for home in homes if isinstance(home, str)]
+    kinds = {*map(type, values), *diff.encoder.kinds, *diff.kinds}
+    definitions = [value for value in values if isinstance(value, FunctionType | type)]
+    homes = {*diff.modules, *diff.imports, *needs.imports, *_ALWAYS}
+    return homes.union(home for home in map(_HOME, (*kinds, *definitions)) if isinstance(home, str))
+
+
+#: Modules whose kinds any value may have inside.
+_ALWAYS = frozenset(kind.__module__ for kind in reducers.EXACT)
+_HOME = attrgetter("__module__")
 
 
 def _libraries(diff: TableDiff, needs: Needs) -> set[str]:

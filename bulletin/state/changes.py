@@ -84,6 +84,7 @@ def _attempt(
     diff.add(registered, registered)
     diff.run(follow=False)
     diff.look_again(baseline.units, baseline.definitions)
+    diff.look_back(follow=False)
     came = baseline.came
     bound = [name for name, value in diff.names.items() if name not in came or came[name] is not value]
     told = modules.changed_since(baseline.modules) or None

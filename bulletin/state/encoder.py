@@ -13,6 +13,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from itertools import islice
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -91,8 +92,8 @@ class Encoder(pickle.Pickler):
 
     @property
     def kinds(self) -> Collection[type]:
-        """The types of all values that were met, and some that nearly every value has."""
-        return self._kinds
+        """The types of all values that were met, but for those of which it is known beforehand how they are written."""
+        return list(islice(self._kinds, len(reducers.EXACT), None))
 
     def _begin(self, name: str, root: object, *, is_ours: bool = False) -> None:
         self._name, self._root, self._is_ours = name, root, is_ours

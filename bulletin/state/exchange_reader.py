@@ -3,7 +3,7 @@
 import gc
 import sys
 from array import array
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import NoneType
 from typing import Any
@@ -23,7 +23,7 @@ from .memory import Region, attempt
 from .names import RESULT, RESULT_NAME
 from .object_paths import Stayed, kind_of
 from .silence import silence
-from .stream_reader import Reader, unit_as_read
+from .stream_reader import CameAnew, Reader, unit_as_read, units_as_they_came
 from .table import ABSENT, Table, Unit
 from .table_diff import TableDiff
 
@@ -50,7 +50,9 @@ class ExchangeReader:
         self._memory: dict[int, RegionContent] = {}
         self._roots: list[object] = []
         self._came: dict[int, Buffer] = {}  # by the id of the root, the stream that it was read from
+        self._as_came: list[Unit] = []  # what is known of others, by a witness
         self._as_read: dict[int, Unit] = {}  # by the id of the root, what is known of it without looking
+        self._anew: dict[int, CameAnew] = {}
         self._definitions: list[object] = []
         self.exchange: Exchange | None = None
         self.told: modules.Shipment | modules.Changes | None = None
@@ -82,21 +84,22 @@ class ExchangeReader:
         """Load everything. Known memory is written by `write_memory` only."""
         self.exchange = exchange
         self._memory = {memory.rid: memory for memory in exchange.memory}
-        waiting: dict[int, list[str]] = {}
-        for name, oid in exchange.bound.items():
-            waiting.setdefault(oid, []).append(name)
         coming = {stream.root for stream in exchange.streams}
-        parts = [(waiting[oid], oid) for oid in waiting.keys() - coming]  # values in the table, or parts of what comes
-        for bound, oid in parts:
-            if oid in self.table.objects:
-                self._bind_all(bound, self.table.objects[oid])
+        # Values in the table, or parts of what comes.
+        parts = {name: oid for name, oid in exchange.bound.items() if oid not in coming}
+        waiting: dict[int, list[str]] = {}
+        for name, oid in exchange.bound.items() if coming else ():
+            if oid in coming:
+                waiting.setdefault(oid, []).append(name)
+        objects = self.table.objects
+        self._bind_all({name: objects[oid] for name, oid in parts.items() if oid in objects})
         for stream in exchange.streams:
             bound = waiting.get(stream.root, [])
             self.at = bound[0] if bound else ""
             self._at_oid = stream.root
             self._take(stream, self._load_or_leave(stream), bound)
-        for bound, oid in parts:
-            self._bind_all(bound, self.table.objects[oid] if oid in self.table.objects else self._leave(oid, bound[0]))
+        here = {name: objects[oid] if oid in objects else self._leave(oid, name) for name, oid in parts.items()}
+        self._bind_all(here)
         for key, oid in exchange.known.items():
             self.extra[key] = self.table.objects[oid] if oid in self.table.objects else self._leave(oid, RESULT_NAME)
         self.gone = [name for name in exchange.tail.get("deleted", ()) if not self.is_aside(name)]
@@ -115,12 +118,11 @@ class ExchangeReader:
             case "definitions":
                 self._definitions += value
             case "plain":
-                for name, held in value.items():
-                    self._bind(name, held)
+                self._bind_all(value)
             case "unit":
                 self._roots.append(value)
                 self._came[id(value)] = stream.data
-                self._bind_all(bound, value)
+                self._bind_all(dict.fromkeys(bound, value))
             case "extra" | "error":
                 self.extra.update(value)
 
@@ -177,6 +179,8 @@ class ExchangeReader:
         value, made = self._read_new(stream) if is_new else self._decode(stream, oids)
         self.table.learn(oids, made)
         is_simple = is_new and not stream.leaves
+        if is_simple and stream.kind == "unit":
+            self._anew[id(value)] = CameAnew(stream.data, made, oids, self.transaction.regions)
         unit = unit_as_read(value, stream.data, made, oids) if is_simple else None
         if unit is None:
             self._as_read.clear()  # code of the user's may have run, and changed what came before
@@ -241,9 +245,17 @@ class ExchangeReader:
             found = self._leaves[lid] = load(self.exchange.leaves[lid])
         return found
 
-    def _bind_all(self, bound: list[str], value: Any) -> None:
-        for name in bound:
-            self._bind(name, value)
+    def _bind_all(self, held: Mapping[str, Any]) -> None:
+        """Bind these names: all at once, where there is nothing to each."""
+        is_simple = self.aside is None and names.HISTORY.isdisjoint(held)
+        if not is_simple or any(map(names.is_registered, held)):
+            for name, value in held.items():
+                self._bind(name, value)
+            return
+        before, find = self._before, self.namespace.get
+        before.update((name, find(name, _ABSENT)) for name in held if name not in before)
+        self.namespace.update(held)
+        self.bound.update(dict.fromkeys(held))
 
     def _bind(self, name: str, value: Any) -> None:
         """Bind a name, or lay its value aside. IPython holds on to the containers of its history: those are filled."""
@@ -261,12 +273,9 @@ class ExchangeReader:
             self.transaction.undoable(fill_list, own, list(own))
             own[:] = value
         else:
-            self._remember(name)
+            self._before.setdefault(name, self.namespace.get(name, _ABSENT))
             self.namespace[name] = value
         self.bound[name] = None
-
-    def _remember(self, name: str) -> None:
-        self._before.setdefault(name, self.namespace.get(name, _ABSENT))
 
     def commit(self) -> None:
         """Change definitions, references to replaced objects and memory of devices, and prepare to write other memory.
@@ -339,15 +348,31 @@ class ExchangeReader:
         roots += table.roots_inside(self._as_read.values())
         if roots or self._definitions:
             diff: TableDiff = attempt(lambda wide: self._diff(roots, wide))
-            table.settle((*self._as_read.values(), *diff.units.values()), diff.definitions.values())
+            read = self._as_came or self._as_read.values()
+            table.settle((*read, *diff.units.values()), diff.definitions.values())
         else:
             table.settle(self._as_read.values(), ())
         table.learn_leaves(self._leaves)
         table.forward(exchange)
 
     def _diff(self, roots: list[object], wide: Sequence[Region]) -> TableDiff:
-        diff = TableDiff(self.namespace, self.table, wide=wide)
+        diff, is_all_new = self._fresh_diff(wide), self._anew.keys() >= set(map(id, self._roots))
+        if self._roots and is_all_new and not wide and not self._may_leave:  # the notebook would have to note more
+            self._as_came = units_as_they_came(self._roots, self._anew, self._as_read, diff.encoder)
+            if self._as_came:
+                roots = self.table.roots_inside(self._as_came)
+                diff.join(self._as_came)
+            else:
+                diff = self._fresh_diff(wide)
         diff.look_at(roots, self._definitions, self._came)
+        return diff
+
+    def _fresh_diff(self, wide: Sequence[Region]) -> TableDiff:
+        diff = TableDiff(self.namespace, self.table, wide=wide)
+        if self._regions:
+            diff.encoder.finder.begin()
+        for region in self._regions.values():  # what came with its digests is not hashed once more
+            region.take_as_it_came()
         return diff
 
 

@@ -4,6 +4,7 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
+from .atoms import ATOMS
 from .exchange import Exchange, PickleStream, RegionContent
 from .handles import Handle
 from .leaves import Leaves
@@ -11,6 +12,8 @@ from .memory import Region, Widen, changed_runs
 from .names import RESULT, RESULT_NAME
 from .table import ABSENT, Unit
 from .table_diff import TableDiff, is_plain
+
+_ATOMS = frozenset(ATOMS)
 
 
 class ExchangeWriter:
@@ -56,7 +59,8 @@ class ExchangeWriter:
         units = self._changed = self._diff.changed_units()
         for unit in units:
             self._number(unit)
-        plain = {name: value for name in bound if self._diff.is_plain(value := self._diff.names[name])}
+        held = {name: self._diff.names[name] for name in bound}
+        plain = {name: value for name, value in held.items() if type(value) in _ATOMS or self._diff.is_plain(value)}
         if plain:
             self._write(exchange, "plain", self._encoder.encode(plain, "a name", is_ours=True), sent, is_new=False)
         for unit in units:
@@ -75,11 +79,8 @@ class ExchangeWriter:
             exchange.streams.insert(0, exchange.streams.pop())
         for region in sent.values():
             exchange.memory.append(self._content(region))
-        exchange.bound = {
-            name: self._oid_of(self._diff.names[name])
-            for name in bound
-            if name not in plain and self._oid_of(self._diff.names[name]) != ABSENT
-        }
+        numbered = ((name, self._oid_of(value)) for name, value in held.items() if name not in plain)
+        exchange.bound = {name: oid for name, oid in numbered if oid != ABSENT}
         exchange.leaves = {lid: leaves.pack() for lid, leaves in self._leaves.items()}
         exchange.next_oid, exchange.next_rid = self._next_oid, self._next_rid
         exchange.next_lid = self._table.next_lid + len(self._lids)

@@ -111,6 +111,12 @@ class Region:
         """Make `digests` read the memory again, since it may have been written."""
         self._now = None
 
+    def take_as_it_came(self) -> None:
+        """Take the digests that came with the content for its own, until it may have been written."""
+        if self.agreed is not None:
+            self._now = self.agreed
+            self._blocks.expect(self.agreed)
+
     def is_there(self) -> bool:
         """Tell whether the owner still has its memory here: arrays and storages can be resized."""
         owner: Any = self.owner
@@ -169,10 +175,12 @@ class Finder:
             self._add(region)
         for region in known:
             region.forget()
+            place = region.address, region.size
             if region.is_guarded:
-                self._guarded.setdefault((region.address, region.size), []).append(region)
-            elif not wide or not any(over.address <= region.address and region.end <= over.end for over in wide):
-                self._add(region)
+                self._guarded.setdefault(place, []).append(region)
+            elif region.size and not any(over.address <= region.address and region.end <= over.end for over in wide):
+                self._exact.setdefault(place, region)
+        self._sorted = sorted(self._exact)
 
     def _add(self, region: Region) -> None:
         if region.size and not region.is_guarded and (region.address, region.size) not in self._exact:
@@ -181,7 +189,8 @@ class Finder:
 
     def is_known(self, region: Region) -> bool:
         """Tell whether any range inside this region would be found to be in it."""
-        self.begin()
+        if self._waiting is not None:
+            self.begin()
         return self._exact.get((region.address, region.size)) is region
 
     def guard_of(self, array: object) -> Region | None:

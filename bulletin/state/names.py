@@ -56,5 +56,5 @@ def is_users(name: str) -> bool:
 
 def users(namespace: Mapping[str, object], keep: Iterable[str] = ()) -> list[str]:
     """List the user's names of a namespace, in their order, without those in `keep`."""
-    kept = frozenset(keep)
-    return [name for name in namespace if name not in kept and is_users(name)]
+    others = {*FIXED, *HISTORY, *keep}
+    return [name for name in namespace if name not in others and (name[:1] != "_" or not is_history(name))]

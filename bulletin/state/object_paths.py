@@ -24,6 +24,13 @@ class Stayed:
     why: str
 
 
+def describe_stay(name: str, value: object, problem: Exception) -> Stayed:
+    """Describe a value that no stream can hold, for messages."""
+    if isinstance(problem, RecursionError):
+        return Stayed(name, f"{kind_of(value)} that is nested too deeply", name, str(problem))
+    return Stayed(name, kind_of(value), name, " ".join(str(problem).split()) or kind_of(problem))
+
+
 def path_to(name: str, root: object, target: object) -> str | None:
     """Write, as a person would, the way from a name to a value inside what it holds: `cfg['db'].conn`.
 

@@ -36,6 +36,8 @@ class Unit:
     leaves: list[Leaves] = field(default_factory=list, repr=False)
     #: Knows the value again as it was here, without a stream; None where only encoding can. See `witness`.
     witness: Any = field(default=None, repr=False)
+    #: Knows it again with many others at once; see `joint_witness`.
+    joint: Any = field(default=None, repr=False)
     #: The stream, while the exchange lasts.
     data: bytes = field(default=b"", repr=False)
     #: How long the stream was, once it is gone; 0 where it was never written here.
@@ -50,6 +52,12 @@ class Unit:
     def bytes_beside(self) -> int:
         """How much of its content is not in the stream: memory, and leaves as they were packed."""
         return sum(region.size for region in self.regions) + sum(leaves.size for leaves in self.leaves)
+
+    def end_joint(self) -> None:
+        """Have those that were known together with this one be known for themselves: it has changed, or is gone."""
+        if self.joint is not None:
+            self.joint.end()
+            self.joint = None
 
     def is_as(self, other: "Unit") -> bool:
         """Tell whether the content is the same, and all objects and memory in it are the same ones."""
@@ -153,6 +161,8 @@ class Table:
     def _take_in(self, unit: Unit, old: Unit | None) -> list[Unit]:
         """Hold the objects of a unit; return the older unit, in a list, where its objects are to be let go of."""
         unit.size, unit.data = unit.stream_bytes, b""
+        if old is not None and old is not unit:
+            old.end_joint()
         if not unit.oids:
             number = self.oids.get
             unit.oids = [ABSENT if node is None else number(id(node), ABSENT) for node in unit.nodes]
@@ -170,6 +180,7 @@ class Table:
         for oid in roots:
             unit = self.units.pop(oid, None)
             if unit is not None:
+                unit.end_joint()
                 self._let_go(unit)
         for rid in rids:
             self.regions.pop(rid, None)

@@ -14,14 +14,19 @@ from .atoms import ATOMS
 from .encoder import Encoder
 from .exchange import Buffer
 from .handles import Handle
+from .joint_witness import FEWEST, JointWitness, JointWitnesses
 from .memory import Finder, Region, Widen
 from .missing_modules import stays_here
-from .object_paths import Stayed, kind_of
+from .object_paths import Stayed, describe_stay
 from .reducers.functions import is_importable
 from .reducers.named import travels_by_name
 from .table import ABSENT, Table, Unit
 from .witness import Notes
 from .witness_walk import Walk
+
+_ATOMS = frozenset(ATOMS)
+#: Packages to whose values no code of the user's is attached: to write them runs none.
+_WITHOUT_CODE = frozenset({"builtins", "numpy", "pandas", "pyarrow"})
 
 
 def is_plain(value: object) -> bool:
@@ -36,6 +41,11 @@ def is_plain(value: object) -> bool:
     if kind is tuple:  # the empty one is everywhere the same, and pickle gives it no place
         return not value
     return kind in ATOMS or (issubclass(kind, FunctionType | type) and not stays_here(value))
+
+
+def _top_of(kind: type) -> str:
+    home = kind.__module__
+    return home.partition(".")[0] if isinstance(home, str) else ""
 
 
 class TableDiff:
@@ -62,6 +72,8 @@ class TableDiff:
         #: Ids of what the units hold, but for those that were not asked yet.
         self._cache_inside: set[int] = set()
         self._cache_pending: list[Unit] = []
+        self._joint = JointWitnesses(self.encoder)
+        self._has_run_code = False
         self.is_open = False  # all names of the namespace have been added
         self._came: Mapping[int, Buffer] | None = None  # nothing counts but what `look_at` was given, as it came
 
@@ -82,6 +94,7 @@ class TableDiff:
         Widen
             If another diff is needed that knows of a larger region.
         """
+        self._take_together(follow=follow)
         while self._queue or self._later:
             if not self._queue:
                 name, value = self._later.popleft()
@@ -97,6 +110,33 @@ class TableDiff:
                 self._see(name, value, follow=follow)
             else:  # what both sides know as units comes first: it may hold this
                 self._later.append((name, value))
+
+    def _take_together(self, *, follow: bool) -> None:
+        """Take, of what waits, at once what is known together, and what has nothing in it."""
+        if len(self._queue) < FEWEST:
+            return
+        values = [value for _, value in self._queue if type(value) not in _ATOMS]
+        found = map(self.table.units.get, map(self.table.oids.get, map(id, values)))  # type: ignore[arg-type]
+        known = [unit for value, unit in zip(values, found, strict=True) if unit is not None and unit.root is value]
+        functions = {id(value) for value in values if type(value) is FunctionType}
+        agreed = self.table.definitions.values() if functions else ()
+        definitions = [unit for unit in agreed if id(unit.root) in functions and not stays_here(unit.root)]
+        together: dict[JointWitness, list[Unit]] = {}
+        for unit in {id(unit): unit for unit in (*known, *definitions) if unit.joint is not None}.values():
+            together.setdefault(unit.joint, []).append(unit)
+        for joint, units in together.items():
+            witnesses = [joint] if len(units) == joint.count else [unit.witness for unit in units]
+            if not self._joint.holds(joint) or not all(witness.claim(self.encoder) for witness in witnesses):
+                continue
+            named = [unit for unit in units if not unit.uid]
+            self.units.update((id(unit.root), unit) for unit in named)
+            self.definitions.update((unit.uid, unit) for unit in units if unit.uid)
+            self._cache_pending += named
+            for witness in witnesses:
+                self._after(self._renewed(witness.notes), follow=follow)
+        self._see_met(follow=follow)
+        taken = self.units.keys() | {id(unit.root) for unit in self.definitions.values()}
+        self._queue = deque(item for item in self._queue if type(item[1]) not in _ATOMS and id(item[1]) not in taken)
 
     def is_plain(self, value: object) -> bool:
         """Tell whether a value travels with its name: as `is_plain`, or as the namespace or a handle of what is lost.
@@ -136,6 +176,11 @@ class TableDiff:
             self._see("a value", root, follow=False)
         for definition in definitions:
             self.see_definition(definition_ids.uid_of(definition), definition, follow=False)
+        self._joint.join()
+
+    def join(self, units: Iterable[Unit]) -> None:
+        """Have these, whose witnesses were just made, be known together with what `look_at` looks at."""
+        self._joint.alone += [unit for unit in units if unit.witness is not None]
 
     def _see_plain(self, value: Any, *, follow: bool) -> None:
         if isinstance(value, ModuleType):
@@ -164,7 +209,14 @@ class TableDiff:
         except Widen:
             raise
         except Exception as problem:  # noqa: BLE001  whatever a value's own code raises means that it cannot travel
-            return None, self.encoder.encode_handle(value, _left(name, value, problem))
+            return None, self.encoder.encode_handle(value, describe_stay(name, value, problem))
+        finally:
+            self._note_code()
+
+    def _note_code(self) -> None:
+        """Note whether code of the user's may have run while a value was encoded."""
+        others = [kind for kind in self.encoder.met if _top_of(kind) not in _WITHOUT_CODE]
+        self._has_run_code |= not all(map(self.encoder.goes_plainly, others))
 
     @staticmethod
     def _agreed(value: object, known: Unit | None) -> Unit | None:
@@ -173,8 +225,33 @@ class TableDiff:
 
     def _known_again(self, known: Unit | None) -> Unit | None:
         """Return the unit that was agreed upon, if its witness says that it is as it was."""
-        is_known = known is not None and known.witness is not None and known.witness.holds(self.encoder)
-        return known if is_known else None
+        if known is None or known.witness is None:
+            return None
+        if known.joint is not None:
+            if self._joint.holds(known.joint):
+                return known if known.witness.claim(self.encoder) else None
+            known.joint = None
+        if not known.witness.holds(self.encoder):
+            return None
+        self._joint.alone.append(known)
+        return known
+
+    def look_back(self, *, follow: bool) -> None:
+        """Look again at what was known together, where the code of another value may have changed it since.
+
+        What was known for itself is then known together, from the next time on.
+        """
+        while self._has_run_code:
+            self._has_run_code = False
+            for joint in self._joint.end_changed():
+                for unit in [unit for unit in self.units.values() if unit.joint is joint]:
+                    del self.units[id(unit.root)]
+                    called = (name for name, value in self.names.items() if value is unit.root)
+                    self._see(next(called, "a value"), unit.root, follow=follow)
+                for uid in [uid for uid, unit in self.definitions.items() if unit.joint is joint]:
+                    self.see_definition(uid, self.definitions.pop(uid).root, follow=follow)
+            self.run(follow=follow)
+        self._joint.join()
 
     def _as_known(self, unit: Unit, known: Unit | None, walk: Walk | None, notes: Notes) -> Unit:
         """Return the unit that was agreed upon where this one is as that; it is known again by what was seen now.
@@ -187,6 +264,8 @@ class TableDiff:
         if agreed is known or is_certain:
             may_be_known = is_certain and walk is not None and not self.encoder.stayed
             agreed.witness = walk.witness(unit, notes) if walk is not None and may_be_known else None
+            if agreed.witness is not None and self._came is not None:
+                self._joint.alone.append(agreed)
             agreed.size = unit.stream_bytes
         return agreed
 
@@ -236,6 +315,7 @@ class TableDiff:
                 unit = self.encoder.encode(value, uid=uid)
             finally:
                 self.encoder.is_digest = False
+                self._note_code()
             notes = self._notes()
             names_of_code = lookups.of_code(value.__code__).names if walk is not None else ()
             unit = self._as_known(unit, known, walk, notes._replace(names=names_of_code))
@@ -315,10 +395,3 @@ class TableDiff:
         kept = [unit for oid, unit in table.units.items() if oid not in dropped and id(unit.root) not in self.units]
         kept += [unit for uid, unit in table.definitions.items() if uid not in self.definitions]
         return [*kept, *self.units.values(), *self.definitions.values()]
-
-
-def _left(name: str, value: object, problem: Exception) -> Stayed:
-    """Describe a value that no stream can hold, for messages."""
-    if isinstance(problem, RecursionError):
-        return Stayed(name, f"{kind_of(value)} that is nested too deeply", name, str(problem))
-    return Stayed(name, kind_of(value), name, " ".join(str(problem).split()) or kind_of(problem))

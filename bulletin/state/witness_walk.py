@@ -1,48 +1,45 @@
 """Walks through a small value of well-known kinds, and finds what a witness of it is to look at."""
 
 import sys
-from collections.abc import Callable
 from operator import attrgetter
 from types import FunctionType
-from typing import Any, TypeAlias
+from typing import Any
 
 from .atoms import ATOMS
+from .definition_ids import uid_of
 from .encoding import Encoding
 from .leaves import MIN_LEAVES
 from .reducers import pandas_frames
+from .reducers.arrays import address_of, owner_of
 from .reducers.functions import is_importable
 from .table import Unit
-from .witness import Notes, Witness, WitnessedParts
+from .witness import Inquiry, Look, Notes, Parts, Seen, Witness, in_dicts, in_instances, in_lists, look
 from .witnessed_memory import MemoryFound, all_claimed, is_plain_array, witnessed
-
-Ask: TypeAlias = Callable[[Any], tuple[Any, ...]]
 
 #: A witness holds on to atoms, which are in no table: no text of more than this.
 _LONGEST_ATOM = 1 << 12
 _ATOMS = frozenset(ATOMS)
 _TUPLES, _LISTS = (tuple, frozenset), (list, set)
-_FUNCTION: Ask = attrgetter(
+
+
+def _texts(texts: Any) -> tuple[Any, ...]:
+    own = vars(texts)
+    return (len(own), own["_pa_array"], own["_dtype"])
+
+
+_FUNCTION = Inquiry(attrgetter(
     "__code__", "__name__", "__qualname__", "__module__", "__doc__", "__defaults__", "__kwdefaults__",
     "__annotations__", "__dict__", "__closure__",
-)  # fmt: skip
-_FRAME, _MANAGER = attrgetter("_mgr", "_attrs", "_flags", "_metadata"), attrgetter("blocks", "axes")
-_SERIES = attrgetter("_mgr", "_attrs", "_flags", "_metadata", "_name")
-_BLOCK: Ask = attrgetter("values", "mgr_locs", "ndim")
-_INDEX, _RANGE = attrgetter("_data", "_name"), attrgetter("_range", "_name")
-_TEXT_TYPE, _ARRAY = attrgetter("storage", "na_value"), attrgetter("dtype", "base")
-_KEPT_UNIQUE = attrgetter("_allows_duplicate_labels")
-
-
-def _ask_attributes(value: Any) -> tuple[Any, ...]:
-    return tuple(pandas_frames.own_attributes(value))
-
-
-def _ask_flags(flags: Any) -> tuple[Any, ...]:
-    return (_KEPT_UNIQUE(flags),)
-
-
-def _ask_cell(cell: Any) -> tuple[Any, ...]:
-    return (cell.cell_contents,)
+))  # fmt: skip
+_CELL = Inquiry(lambda cell: (cell.cell_contents,))
+_FRAME = Inquiry(attrgetter("_mgr", "_attrs", "_flags", "_metadata"))
+_SERIES = Inquiry(attrgetter("_mgr", "_attrs", "_flags", "_metadata", "_name"))
+_MANAGER, _BLOCK = Inquiry(attrgetter("blocks", "axes")), Inquiry(attrgetter("values", "mgr_locs", "ndim"))
+_FLAGS = Inquiry(lambda flags: (flags._allows_duplicate_labels,))
+_INDEX, _RANGE = Inquiry(attrgetter("_data", "_name")), Inquiry(attrgetter("_range", "_name"))
+_TEXT_TYPE, _ARRAY = Inquiry(attrgetter("storage", "na_value")), Inquiry(attrgetter("dtype", "base"))
+_TEXTS = Inquiry(_texts)
+_ATTRIBUTES = Inquiry(lambda value: tuple(pandas_frames.own_attributes(value)))
 
 
 class Walk:
@@ -54,32 +51,57 @@ class Walk:
         self._dicts: list[dict[Any, Any]] = []
         self._lists: list[Any] = []
         self._instances: list[Any] = []
-        self._others: list[tuple[Ask, Any]] = []
+        self._others: list[tuple[Inquiry, Any]] = []
         self._kinds: set[type] = set()
         self._memory = MemoryFound([], [], {}, set(), [])
         self._function = root if type(root) is FunctionType else None
-        self._referred: set[int] = set()  # ids of other functions, whose content is no part of the value
-        self._parts: WitnessedParts | None = None
-        self._content: tuple[list[int], list[object]] | None = None
+        self._referred: dict[int, FunctionType] = {}  # other functions, by id: their content is no part of the value
+        self._parts: Parts = {}
+        self._seen_in: Seen | None = None
         try:
             if self._go_through():
-                parts = (self._dicts, self._lists, self._instances, self._others)
-                self._parts = WitnessedParts(*map(tuple, parts))
-                self._content = self._parts.look()
+                self._parts = self._parts_found()
+                self._seen_in = look(self._parts)
         except (AttributeError, ValueError):  # another version of pandas; an empty cell of a closure
-            self._content = None
+            self._seen_in = None
+
+    def claim_as_read(self) -> Notes:
+        """Have the encoder know of the value's memory as if it had been written, and return what it would note.
+
+        That is for a value that has just come, on the side that is asked for it: names, modules and texts of functions
+        are noted by who sends them.
+        """
+        encoder, memory = self._encoder, self._memory
+        for array in memory.arrays:
+            if id(array) in memory.framed:
+                encoder.guarded |= {id(array), id(owner_of(array))}
+                if array.nbytes:
+                    encoder.finder.find_or_add_guarded(array, array, address_of(array), array.nbytes)
+        for values, block in memory.blocks.items():
+            encoder.blocks.setdefault(values, block)
+        own = [*self._referred.values(), *(kind for kind in self._kinds if not encoder.by_name[kind])]
+        definitions = {uid_of(definition): definition for definition in own}
+        nothing: frozenset[str] = frozenset()
+        return Notes(definitions, (), False, (), (), nothing, nothing, (), frozenset(self._kinds))
 
     def witness(self, unit: Unit, notes: Notes) -> Witness | None:
         """Make the witness of the unit that has been encoded since; None where it cannot be known again."""
-        if self._parts is None or self._content is None or unit.leaves or not self._is_noted(notes):
+        if self._seen_in is None or unit.leaves or not self._is_noted(notes):
             return None
         memory = None
         if self._memory.arrays or self._memory.buffers or self._memory.blocks or unit.regions:
             memory = witnessed(self._encoder, self._memory, unit.regions)
             if memory is None or not all_claimed(self._encoder, self._memory.blocks.items()):
                 return None
-        made = Witness(self._parts, self._content, frozenset(self._kinds), memory, notes, self._encoder.by_name)
+        made = Witness(self._parts, self._seen_in, frozenset(self._kinds), memory, notes, self._encoder.by_name)
         return made if made.is_still_so() else None  # or it has changed while it was encoded
+
+    def _parts_found(self) -> Parts:
+        usual = ((in_dicts, self._dicts), (in_lists, self._lists), (in_instances, self._instances))
+        found: dict[Look, list[Any]] = {ask: objects for ask, objects in usual if objects}
+        for asked, other in self._others:
+            found.setdefault(asked, []).append(other)
+        return {ask: tuple(objects) for ask, objects in found.items()}
 
     def _is_noted(self, notes: Notes) -> bool:
         """Tell whether what was noted depends on nothing but the value: definitions are what was met in it.
@@ -132,22 +154,22 @@ class Walk:
         self._waiting += value
         self._waiting += value.values()
 
-    def _add(self, ask: Ask, value: Any) -> None:
+    def _add(self, ask: Inquiry, value: Any) -> None:
         """Look at what this gives of a value, and at all of that in its turn."""
         self._others.append((ask, value))
-        self._waiting += ask(value)
+        self._waiting += ask.one(value)
 
     def _add_function(self, function: FunctionType) -> bool:
-        self._referred.add(id(function))
+        self._referred[id(function)] = function
         if function is not self._function:
             return not is_importable(function)  # then its id is in the stream, and nothing else of it
         if function.__globals__ is not self._encoder.namespace:
             return False
-        _, *slots, cells = _FUNCTION(function)
+        _, *slots, cells = _FUNCTION.one(function)
         self._others.append((_FUNCTION, function))
         self._waiting += slots
         for cell in cells or ():
-            self._add(_ask_cell, cell)
+            self._add(_CELL, cell)
         return True
 
     def _add_instance(self, kind: type, value: Any) -> bool:
@@ -186,14 +208,14 @@ class Walk:
             return True
         return False
 
-    def _add_frame(self, frame: Any, ask: Ask) -> bool:
+    def _add_frame(self, frame: Any, ask: Inquiry) -> bool:
         kind, stock = type(frame), [] if ask is _FRAME else ["_name"]
         if list(kind._metadata) != stock or "_metadata" in vars(frame):
             return False
         if not self._add_attributes(frame):
             return False
-        manager, attrs, flags, metadata, *named = ask(frame)
-        self._others += [(ask, frame), (_MANAGER, manager), (_ask_flags, flags)]
+        manager, attrs, flags, metadata, *named = ask.one(frame)
+        self._others += [(ask, frame), (_MANAGER, manager), (_FLAGS, flags)]
         self._waiting += [attrs, metadata, *named, manager.axes]
         for block in manager.blocks:
             if not pandas_frames.is_block(type(block)):
@@ -207,13 +229,13 @@ class Walk:
 
     def _add_attributes(self, value: Any) -> bool:
         """Look at what attributes somebody gives to a frame or an index; return False where it has some already."""
-        self._others.append((_ask_attributes, value))
+        self._others.append((_ATTRIBUTES, value))
         return not pandas_frames.own_attributes(value)
 
-    def _add_index(self, index: Any, ask: Ask) -> bool:
+    def _add_index(self, index: Any, ask: Inquiry) -> bool:
         if not self._add_attributes(index):
             return False
-        inner, name = ask(index)
+        inner, name = ask.one(index)
         self._others.append((ask, index))
         self._waiting.append(name)
         if ask is _RANGE:
@@ -232,7 +254,7 @@ class Walk:
             return False
         if found.get_total_buffer_size() > _LONGEST_ATOM << 4:
             return False
-        self._others.append((_ask_texts, texts))
+        self._others.append((_TEXTS, texts))
         self._waiting += own.values()
         for chunk in found.chunks:
             if chunk.type.num_fields:
@@ -240,8 +262,3 @@ class Walk:
             buffers = [buffer for buffer in chunk.buffers() if buffer is not None and buffer.size]
             self._memory.buffers.extend((buffer.address, buffer.size) for buffer in buffers)
         return True
-
-
-def _ask_texts(texts: Any) -> tuple[Any, ...]:
-    own = vars(texts)
-    return (len(own), own["_pa_array"], own["_dtype"])

@@ -1,18 +1,21 @@
 """Memory that a witness knows: of arrays of numpy, and of buffers of pyarrow, which never move."""
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from bulletin.cpython.raw_memory import first_field_of
 
 from .block_digests import digests_of
 from .encoding import Encoding
-from .memory import Region
+from .memory import Finder, Region
 from .reducers.arrays import address_of, owner_of
 
 #: Larger memory is asked for its digests, which are not computed anew where it is watched.
 _SMALL_BYTES = 1 << 12
+_LAYOUT = attrgetter("shape", "strides", "flags.num")
+_NUMBER, _AGREED = attrgetter("rid"), attrgetter("agreed")
 
 
 class MemoryFound(NamedTuple):
@@ -30,30 +33,35 @@ class MemoryFound(NamedTuple):
     ranges: list[Any]
 
 
-class WitnessedMemory:
-    """Arrays and regions of one unit: where they are, how they are laid out, and what is in them."""
+class AgreedMemory:
+    """Arrays and regions: where they are, how they are laid out, and what is in them."""
 
     __slots__ = (
-        "_alone", "_arrays", "_blocks", "_bytes", "_digests", "_guarded", "_guards", "_large", "_layouts", "_owned",
-        "_ranges", "_regions", "_starts", "_starts_bytes", "_views",
+        "_arrays", "_bytes", "_digests", "_large", "_layouts", "_regions", "_starts", "_starts_bytes", "_views",
     )  # fmt: skip
 
-    def __init__(self, found: MemoryFound, regions: list[Region], guards: list[tuple[Any, Region]]) -> None:
-        self._arrays, self._layouts = tuple(found.arrays), [_layout(array) for array in found.arrays]
-        self._blocks, self._ranges = found.blocks, found.ranges
-        framed = [array for array in found.arrays if id(array) in found.framed]
-        self._guarded = frozenset(key for array in framed for key in (id(array), id(owner_of(array))))
-        self._alone = [id(array) for array in found.arrays if id(array) not in found.framed]
-        self._starts = tuple(map(first_field_of, found.arrays))
+    def __init__(self, arrays: list[Any], regions: list[Region]) -> None:
+        self._arrays, self._layouts = arrays, list(map(_LAYOUT, arrays))
+        self._starts = list(map(first_field_of, arrays))
         self._starts_bytes = b"".join(self._starts)
-        #: Those of one array alone, with the array; and the others.
-        self._guards = guards
-        apart = {id(region) for _, region in guards}
-        self._owned = [region for region in regions if id(region) not in apart]
         self._regions, self._digests = regions, [region.digests() for region in regions]
         self._views = [region.read() for region in regions if region.size <= _SMALL_BYTES]
         self._large = [region for region in regions if region.size > _SMALL_BYTES]
         self._bytes = b"".join(self._views)
+
+    @classmethod
+    def joined(cls, several: Iterable["AgreedMemory"]) -> "AgreedMemory":
+        """Make one of several, each as it was when it was made."""
+        made = cls([], [])
+        for one in several:
+            for name in cls.__slots__:
+                setattr(made, name, getattr(made, name) + getattr(one, name))
+        return made
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it may take long to look at."""
+        return bool(self._large)
 
     def is_as_written(self) -> bool:
         """Tell whether the bytes are those of which the encoder has just made digests."""
@@ -61,21 +69,56 @@ class WitnessedMemory:
         digests = [digests_of(view) for view in self._views]
         return digests == [region.digests() for region in small] and b"".join(self._views) == self._bytes
 
-    def holds(self, encoder: Encoding) -> bool:
-        """Tell whether all memory is where it was and has the content that both sides have agreed on.
+    def is_as_agreed(self, finder: Finder) -> bool:
+        """Tell whether all memory is where it was and has the content that both sides have agreed on."""
+        if self._large:
+            finder.begin()  # it is read anew, once in an exchange
+        # Where memory is comes first: what has moved must not be read.
+        if b"".join(self._starts) != self._starts_bytes or list(map(_LAYOUT, self._arrays)) != self._layouts:
+            return False
+        if list(map(_AGREED, self._regions)) != self._digests or min(map(_NUMBER, self._regions), default=0) < 0:
+            return False
+        if b"".join(self._views) != self._bytes:
+            return False
+        return not self._large or all(region.digests() == region.agreed for region in self._large)
 
-        The encoder and its finder then know of the arrays, as if they had been written.
+
+class WitnessedMemory:
+    """The memory of one unit, and what an encoder knows of it once it has met it."""
+
+    __slots__ = ("_alone", "_blocks", "_guarded", "_guards", "_owned", "_ranges", "agreed")
+
+    def __init__(self, found: MemoryFound, regions: list[Region], guards: list[tuple[Any, Region]]) -> None:
+        self.agreed = AgreedMemory(found.arrays, regions)
+        self._blocks, self._ranges = found.blocks, found.ranges
+        framed = [array for array in found.arrays if id(array) in found.framed]
+        self._guarded = frozenset(key for array in framed for key in (id(array), id(owner_of(array))))
+        self._alone = [id(array) for array in found.arrays if id(array) not in found.framed]
+        #: Those of one array alone, with the array; and the others.
+        self._guards = guards
+        apart = {id(region) for _, region in guards}
+        self._owned = [region for region in regions if id(region) not in apart]
+
+    @classmethod
+    def joined(cls, several: Sequence["WitnessedMemory"]) -> "WitnessedMemory":
+        """Make one of several that one encoder has met, each as it was when it was made."""
+        made = cls(MemoryFound([], [], {}, set(), []), [], [])
+        made.agreed = AgreedMemory.joined([one.agreed for one in several])
+        made._guarded = frozenset[int]().union(*(one._guarded for one in several))
+        for one in several:
+            made._blocks.update(one._blocks)
+            made._ranges += one._ranges
+            made._alone += one._alone
+            made._guards += one._guards
+            made._owned += one._owned
+        return made
+
+    def claim(self, encoder: Encoding) -> bool:
+        """Have the encoder and its finder know of the arrays, as if they had been written.
+
+        False where they were, or others were, so that these would be written otherwise.
         """
         finder = encoder.finder
-        finder.begin()
-        # Where memory is comes first: what has moved must not be read.
-        if b"".join(self._starts) != self._starts_bytes or list(map(_layout, self._arrays)) != self._layouts:
-            return False
-        for region, digest in zip(self._regions, self._digests, strict=True):
-            if region.rid < 0 or region.agreed != digest:
-                return False
-        if b"".join(self._views) != self._bytes or any(region.digests() != region.agreed for region in self._large):
-            return False
         encoder.guarded |= self._guarded
         for index in self._ranges:
             array = index._cache.get("_data")
@@ -91,10 +134,6 @@ class WitnessedMemory:
             finder.find_or_add_guarded(array, array, region.address, region.size) is region
             for array, region in self._guards
         )
-
-
-def _layout(array: Any) -> tuple[Any, ...]:
-    return array.shape, array.strides, array.flags.num
 
 
 def is_plain_array(array: Any) -> bool:
@@ -141,7 +180,7 @@ def witnessed(encoder: Encoding, found: MemoryFound, regions: list[Region]) -> "
     if left or any(region.device is not None or not region.is_held for region in regions):
         return None
     made = WitnessedMemory(found, regions, guards)
-    return made if made.is_as_written() else None
+    return made if made.agreed.is_as_written() else None
 
 
 def _is_still(owner: object) -> bool:

@@ -35,6 +35,9 @@ def make(k, extra=[1]):
 def looks():
     return late
 """
+#: As many others that nobody changes that x is known together with them, whether or not there is memory in it.
+MANY = ", ".join(f"many_{number}" for number in range(40))
+MAKE_MANY = f"\n{MANY} = *([number] for number in range(20)), *(np.arange(3) + number for number in range(20))\n"
 
 #: What x is, an expression that tells all of it, and what is done to it.
 FRAME = "pd.DataFrame({'a': np.arange(4), 'b': list('vwxy'), 'c': np.arange(4.)}, index=list('klmn'))"
@@ -140,9 +143,9 @@ def known(notebook: Notebook, name: str) -> bool:
 
 def warm_up(notebook: Notebook, value: str) -> None:
     """Make x, and have both sides agree on it until they know it again."""
-    notebook.local(f"{SETUP}x = {value}; kept = x")
+    notebook.local(f"{SETUP}{MAKE_MANY}x = {value}; kept = x")
     for _ in range(3):
-        notebook.gpu("x; kept; Other; Frame; Column; None")
+        notebook.gpu(f"x; kept; Other; Frame; Column; ({MANY}); None")
     assert known(notebook, "x"), "or nothing is tried"
 
 
@@ -152,7 +155,7 @@ def test_what_changes_here_is_seen_there(value: str, shown: str, change: str, no
     warm_up(notebook, value)
     notebook.local(change)
     here = notebook.local(shown)
-    assert repr(notebook.gpu(shown).extra["result"]) == repr(here)
+    assert repr(notebook.gpu(f"({MANY}); {shown}").extra["result"]) == repr(here)
     assert notebook.gpu("x is kept").extra["result"]
 
 
@@ -160,10 +163,22 @@ def test_what_changes_here_is_seen_there(value: str, shown: str, change: str, no
 @pytest.mark.parametrize(("value", "shown", "change"), CHANGES)
 def test_what_changes_there_is_seen_here(value: str, shown: str, change: str, notebook: Notebook) -> None:
     warm_up(notebook, value)
-    notebook.gpu(f"{change}; raw = view = None")
+    notebook.gpu(f"{change}; raw = view = None; ({MANY}); None")
     there = notebook.gpu(shown).extra["result"]
     assert repr(notebook.local(shown)) == repr(there)
     assert notebook["x"] is notebook["kept"]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("value", "shown", "change"), CHANGES)
+def test_what_the_first_cell_changes_is_seen_here(value: str, shown: str, change: str, notebook: Notebook) -> None:
+    notebook.local(f"{SETUP}{MAKE_MANY}x = {value}; kept = x")
+    notebook.gpu(f"({MANY}); kept; {change}; raw = view = None")
+    there = notebook.gpu(shown).extra["result"]
+    assert repr(notebook.local(shown)) == repr(there)
+    assert notebook["x"] is notebook["kept"]
+    notebook.gpu(f"kept; ({MANY}); many_0.append(1); many_20[1] = 50")
+    assert (notebook["many_0"], notebook["many_20"].tolist()) == ([0, 1], [0, 50, 2])
 
 
 def test_what_nobody_changes_is_known_again_on_either_side_after_any_other_change(notebook: Notebook) -> None:
@@ -298,6 +313,40 @@ def test_what_is_another_while_it_is_encoded_and_then_as_before_is_sent_again(no
         sys.setprofile(None)
     assert value["busy"] is False
     assert notebook.gpu("x['busy']").extra["result"] is False
+
+
+def test_what_pickling_one_value_changes_in_another_of_many_goes_with_it(notebook: Notebook) -> None:
+    warm_up(notebook, "[]")
+    notebook.local("""
+import os
+class Telling:
+    home = os.getpid()
+    def __getstate__(self):
+        if os.getpid() == self.home:
+            x.append(len(x))
+            many_30[0] += 100
+        return {}
+telling = Telling()
+""")
+    there = notebook.gpu(f"telling; ({MANY}); list(x), int(many_30[0])").extra["result"]
+    assert there == (notebook["x"], int(notebook["many_30"][0]))
+    assert there[0]
+
+
+def test_many_that_are_gone_or_changed_leave_the_others_as_they_are(notebook: Notebook) -> None:
+    warm_up(notebook, "{'id': 1}")
+    notebook.local("del many_0, many_39; many_1.append(5); many_38[0] = 7; x['id'] = many_2")
+    left = MANY.removeprefix("many_0, ").removesuffix(", many_39")
+    for _ in range(3):
+        assert notebook.gpu(f"({left}); many_1, int(many_38[0]), x['id'] is many_2").extra["result"] == (
+            [1, 5],
+            7,
+            True,
+        )
+    notebook.gpu(f"({left}); many_3.append(many_1); many_1.append(6)")
+    assert notebook["many_3"][-1] is notebook["many_1"]
+    assert notebook["many_1"] == [1, 5, 6]
+    assert notebook.gpu(f"many_0, many_39 = 1, 2; ({left}); x['id']").extra["result"] == [2]
 
 
 def test_what_a_cell_has_just_made_is_known_at_once(notebook: Notebook) -> None:
