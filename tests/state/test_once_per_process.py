@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.state.notebook import Notebook
+from tests.state.notebook import Executor, Notebook
 
 #: A library of the usual kinds of such objects.
 LIBRARY = '''
@@ -248,6 +248,18 @@ def test_a_nan_is_found_in_what_came_with_it_or_without(notebook: Notebook) -> N
         1,
     )
     assert notebook["found"][0] is np.nan
+
+
+def test_a_nan_is_the_same_key_in_the_first_cell_of_an_executor_and_in_the_next() -> None:
+    """The library that has the usual one comes with the first cell, for its random numbers."""
+    pytest.importorskip("numpy")
+    executor = Executor()
+    try:
+        notebook = Notebook(executor)
+        notebook.local("x = float('nan')\nd = {x: 1}")
+        assert [notebook.gpu("d[x]").extra["result"] for _ in range(2)] == [1, 1]
+    finally:
+        executor.close()
 
 
 LENDING = """
