@@ -109,7 +109,6 @@ class Decoder:
         push, pop = stack.append, stack.pop
         marks: list[list[Any]] = []
         at = 0
-        nan = usual_nan()
         while True:
             op = data[at]
             at += 1
@@ -130,7 +129,7 @@ class Decoder:
                 at += 1
             elif op == BINFLOAT:
                 value = _F64(data, at)[0]
-                push(value if value == value else nan)
+                push(value if value == value else usual_nan())
                 at += 8
             elif op == BININT:
                 push(_I32(data, at)[0])

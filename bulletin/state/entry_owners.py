@@ -16,7 +16,9 @@ from .atoms import ATOMS
 from .inplace import attributes_of
 from .library_places import LibraryDict, owner_of
 from .modules.sources import spec_in
+from .place_values import is_atom
 from .reducers import is_in_place, places_of
+from .reducers.functions import is_importable
 
 _MAIN = frozenset({"__main__", "__mp_main__"})
 #: A container of more is not looked through for what is the notebook's.
@@ -42,6 +44,20 @@ def is_own_entry(value: Any) -> bool:
     if kind in (list, tuple):
         return len(value) <= MAX_PARTS and any(map(_is_own_definition, value))
     return _is_own_definition(value)
+
+
+def is_found_there(module: str, value: Any) -> bool:
+    """Tell whether an entry says only what the library of this module has anyway: such ones, as it fills them in late.
+
+    That are its own functions and classes, atoms, and tuples of both.
+    """
+    kind = type(value)
+    if kind is tuple:
+        return len(value) <= MAX_PARTS and all(is_found_there(module, part) for part in value)
+    if kind in (FunctionType, BuiltinFunctionType) or issubclass(kind, type):
+        home = getattr(value, "__module__", None)
+        return isinstance(home, str) and home.partition(".")[0] == module.partition(".")[0] and is_importable(value)
+    return is_atom(value)
 
 
 def text_of_key(key: Any) -> str:

@@ -59,8 +59,7 @@ def load(packed: Buffer) -> Leaves:
     """Load what `pack` gave. A NaN is the object that most people's are."""
     items: list[Any] = pickle.loads(packed)
     if float in set(map(type, items)):
-        nan = usual_nan()
-        items = [item if item == item else nan for item in items]
+        items = [item if item == item else usual_nan() for item in items]
     found = _known(tuple(items))
     assert found is not None
     found.size = memoryview(packed).nbytes

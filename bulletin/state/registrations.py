@@ -20,6 +20,7 @@ from .entry_owners import (
     MAX_PARTS,
     begins_empty,
     is_constant,
+    is_found_there,
     is_own,
     is_own_entry,
     is_put_by_user,
@@ -159,8 +160,7 @@ class Registrations:
             if not place.attribute:
                 continue
             is_of_instance = not isinstance(owner_of(place), type | ModuleType)
-            is_kept = is_of_instance or is_atom(value) or is_tuple(value)
-            is_kept = is_kept or type(value) in (dict, ContextVar)
+            is_kept = is_of_instance or is_found_there(place.module, value) or type(value) in (dict, ContextVar)
             if (hooks.is_hook(place) or not is_kept) and find(place) is value:
                 changer(place)(ABSENT)
                 MADE_LATER.pop(id(value), None)

@@ -53,6 +53,8 @@ class CameAnew(NamedTuple):
         None of its parts runs code of the user's when it is loaded, so it is what was sent. Should this side write
         another stream of it, it counts as changed once it is written at all, and goes back as it is.
         """
+        if any(isinstance(part, set | frozenset) and len(part) > 1 for part in self.made):
+            return None  # whose order is each side's own
         walk = Walk(encoder, root)
         notes = walk.claim_as_read()
         nodes = [part if oid != ABSENT else None for part, oid in zip(self.made, self.oids, strict=True)]

@@ -250,14 +250,30 @@ def test_a_nan_is_found_in_what_came_with_it_or_without(notebook: Notebook) -> N
     assert notebook["found"][0] is np.nan
 
 
-def test_a_nan_is_the_same_key_in_the_first_cell_of_an_executor_and_in_the_next() -> None:
-    """The library that has the usual one comes with the first cell, for its random numbers."""
+@pytest.mark.parametrize("between", ["None", "import numpy"])
+def test_a_nan_is_the_same_key_in_the_first_cell_of_an_executor_and_in_the_next(between: str) -> None:
+    """The library that has the usual one may come with the first cell, or in a cell between."""
     pytest.importorskip("numpy")
     executor = Executor()
     try:
         notebook = Notebook(executor)
         notebook.local("x = float('nan')\nd = {x: 1}")
-        assert [notebook.gpu("d[x]").extra["result"] for _ in range(2)] == [1, 1]
+        found = [notebook.gpu(cell).extra["result"] for cell in ("d[x]", between, "d[x]")]
+        assert found == [1, None, 1]
+    finally:
+        executor.close()
+
+
+def test_what_a_library_registers_late_is_there_for_the_next_kernel_of_an_executor() -> None:
+    """It knows that it has done so, and does not do it again."""
+    pytest.importorskip("PIL")
+    save = "from PIL import Image\nimport io\nImage.new('RGB', (2, 2)).save(io.BytesIO(), 'png')"
+    executor = Executor()
+    try:
+        notebook = Notebook(executor)
+        notebook.gpu("from PIL import Image\nx = Image.new('L', (1, 1))")
+        for one in (notebook, Notebook(executor)):
+            assert one.gpu(f"{save}; 1").extra == {"result": 1}
     finally:
         executor.close()
 

@@ -137,3 +137,10 @@ one, other, keyed = One(), One(), Keyed()
         here = notebook.local(shown)
         assert repr(getattr(there, "extra", {"result": there})["result"]) == repr(here)
         assert len(notebook.local("x[0]")) == len(notebook.gpu("len(x[0]) * 'x'").extra["result"])
+
+
+def test_a_value_with_a_set_that_comes_anew_and_is_equal_after_the_cell_does_not_go_back(notebook: Notebook) -> None:
+    notebook.local("x = {'lr': 0.1, 'tags': {'one', 'two', 'three', 'four', 'five', 'six'}}")
+    notebook.gpu("x['lr'] = float('0.1')")
+    kinds = [stream.kind for stream in Exchange.unpack(notebook.answer["parts"]).streams]
+    assert "unit" not in kinds

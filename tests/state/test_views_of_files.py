@@ -1,6 +1,9 @@
 # ruff: noqa: E501  cells are one line each
 """Bytes in memory (`io.BytesIO`) and views of them, and pools of threads that have ended, are the same in each cell."""
 
+import pytest
+
+from bulletin.errors import CannotSend
 from tests.state.notebook import Notebook
 
 
@@ -44,3 +47,10 @@ def test_a_pool_of_threads_that_has_ended_is_the_same_one_in_each_cell(notebook:
         [0, 1, 2],
         "cannot schedule new futures after shutdown",
     )
+
+
+def test_a_view_of_what_a_class_of_ones_own_does_with_bytes_is_refused_before_the_cell(notebook: Notebook) -> None:
+    notebook.local("import io\nclass Own(io.BytesIO): pass\nb = Own(b'hello')\nv = b.getbuffer()")
+    with pytest.raises(CannotSend, match="'v'"):
+        notebook.gpu("v[0] = 65")
+    assert notebook.local("bytes(v)") == b"hello"

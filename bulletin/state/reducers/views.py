@@ -55,7 +55,10 @@ def reduce_memory_view(_: Encoding, view: memoryview) -> Reduced:
         return make_released_view, (RECEIVER,)
     if looks_into is None or not (view.c_contiguous or view.ndim == 1):
         raise Unpicklable("cannot pickle a memoryview of such memory")
-    return make_memory_view, (RECEIVER, _owner_of(view), view.readonly, *_layout(view))
+    owner = _owner_of(view)
+    if isinstance(owner, BytesIO) and type(owner) is not BytesIO:
+        raise Unpicklable("cannot pickle a view of what a class of one's own does with bytes in memory")
+    return make_memory_view, (RECEIVER, owner, view.readonly, *_layout(view))
 
 
 def make_released_view(transaction: LoadTransaction) -> Any:
