@@ -10,7 +10,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from bulletin.ids import UserName
@@ -23,13 +23,13 @@ _HELD_S = 0.5
 
 
 class PipeRests:
-    """The agent's readers of one executor's pipes, by name. They are closed by `read` or `close`."""
+    """What the agent has of one executor's pipes, which `read` or `close` closes."""
 
     _finishing: ClassVar[list["PipeRests"]] = []
 
-    def __init__(self, user: UserName, readers: Mapping[str, int]) -> None:
-        """Take readers, which do not block, of a user's executor."""
-        self._user, self._readers = user, dict(readers)
+    def __init__(self, user: UserName, readers: Mapping[str, int], others: Sequence[int]) -> None:
+        """Take readers, which do not block, of a user's executor by name, and what else is to be closed with them."""
+        self._user, self._readers, self._others = user, dict(readers), tuple(others)
         self._found: list[tuple[str, str]] = []
         self._began_s = 0.0
         self._thread: threading.Thread | None = None
@@ -52,7 +52,7 @@ class PipeRests:
         return list(self._found)
 
     def close(self) -> None:
-        """Give the readers back, if `read` has not done so."""
+        """Give them back, if `read` has not done so."""
         self._finish()
 
     def _finish(self) -> bool:
@@ -70,8 +70,8 @@ class PipeRests:
             for name, reader in self._readers.items():
                 if self._loop is not None and (text := _read_rest(reader).decode("utf-8", "replace")):
                     self._found.append((name, text))
-            for reader in self._readers.values():
-                os.close(reader)
+            for descriptor in (*self._readers.values(), *self._others):
+                os.close(descriptor)
         finally:
             self._finishing.remove(self)
             if self._loop is not None:

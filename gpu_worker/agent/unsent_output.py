@@ -24,31 +24,31 @@ class UnsentOutput:
     """Made for one executor, and passed to it; read once, when no process of it is left."""
 
     def __init__(self, user: UserName) -> None:
-        """Take whose executor it is: where a pipe of the same user holds up its reader, pipes get none."""
+        """Take whose executor it is: where a pipe of the same user holds up its reader, these are not read."""
         self._memory = os.memfd_create("bulletin-unsent", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(self._memory, AREA_BYTES)
         fcntl.fcntl(self._memory, fcntl.F_ADD_SEALS, _SEALS)
         readers: dict[str, int] = {}
-        self._pipe_ends: tuple[int, ...] = ()
+        ends: list[int] = []
+        is_read = not PipeRests.is_held_up(user)
         for name in STREAM_NAMES.values():
-            ends = os.pipe()
-            os.set_blocking(ends[0], False)
-            self._pipe_ends += ends
-            if not PipeRests.is_held_up(user):
+            reader, writer = os.pipe()
+            os.set_blocking(reader, False)
+            ends += reader, writer
+            if is_read:
                 # One of its own: a tenant can make that which the executor gets one that waits for ever.
-                readers[name] = os.open(f"/proc/self/fd/{ends[0]}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        self._rests = PipeRests(user, readers)
+                readers[name] = os.open(f"/proc/self/fd/{reader}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        #: What the executor gets: the memory, and of each pipe both ends.
+        self.descriptors = (self._memory, *ends)
+        # The executor, which ends, is not to be the last one that closes its ends.
+        self._rests = PipeRests(user, readers, ends if is_read else ())
+        self._unread = [] if is_read else ends
         #: The number of the last text that has come.
         self.received = 0
 
-    @property
-    def descriptors(self) -> tuple[int, ...]:
-        """What the executor gets: the memory, and of each pipe both ends."""
-        return (self._memory, *self._pipe_ends)
-
-    def close_passed(self) -> None:
-        """Close what only the executor needs, which has it now: later on, a tenant may hold up who closes it."""
-        ends, self._pipe_ends = self._pipe_ends, ()
+    def close_unread(self) -> None:
+        """Close pipes that are not read, once the executor has them: later on, a tenant may hold up who closes them."""
+        ends, self._unread = self._unread, []
         for end in ends:
             os.close(end)
 
@@ -62,7 +62,7 @@ class UnsentOutput:
 
     def close(self) -> None:
         """Give all of it back."""
-        self.close_passed()
+        self.close_unread()
         self._rests.close()
         memory, self._memory = self._memory, -1
         if memory >= 0:

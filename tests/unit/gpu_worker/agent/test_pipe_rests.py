@@ -24,11 +24,12 @@ def filled(text: bytes) -> int:
     return reader
 
 
-def test_what_is_left_is_read_and_its_readers_are_closed() -> None:
+def test_what_is_left_is_read_and_all_is_closed() -> None:
     readers = {"stdout": filled(b"said"), "stderr": filled(b"\xff!")}
-    rests = PipeRests(ADA, readers)
+    ends = os.pipe()
+    rests = PipeRests(ADA, readers, ends)
     assert asyncio.run(rests.read()) == [("stdout", "said"), ("stderr", "\ufffd!")]
-    for reader in readers.values():
+    for reader in (*readers.values(), *ends):
         with pytest.raises(OSError, match="Bad file"):
             os.fstat(reader)
     rests.close()
@@ -40,7 +41,7 @@ def words(user: UserName) -> list[tuple[str, str]]:
     async def main() -> list[tuple[str, str]]:
         unsent = UnsentOutput(user)
         os.write(unsent.descriptors[-1], b"why")
-        unsent.close_passed()
+        unsent.close_unread()
         try:
             return await unsent.read()
         finally:
@@ -51,7 +52,7 @@ def words(user: UserName) -> list[tuple[str, str]]:
 
 def test_who_holds_a_pipe_holds_up_nobody_but_the_reader_of_later_ones_of_the_same_user() -> None:
     reader, writer = os.pipe()
-    rests = PipeRests(EVE, {"before": filled(b"said"), "held": reader})
+    rests = PipeRests(EVE, {"before": filled(b"said"), "held": reader}, ())
     try:
         assert asyncio.run(rests.read()) == [("before", "said")]
         assert PipeRests.is_held_up(EVE)
@@ -66,7 +67,7 @@ def test_who_holds_a_pipe_holds_up_nobody_but_the_reader_of_later_ones_of_the_sa
 
 def test_readers_of_what_nobody_wants_to_read_are_closed() -> None:
     reader, writer = os.pipe()
-    PipeRests(ADA, {"stdout": reader}).close()
+    PipeRests(ADA, {"stdout": reader}, ()).close()
 
     def is_closed() -> bool:
         try:
