@@ -6,6 +6,7 @@ import socket
 import struct
 
 from bulletin.boot_id import read_boot_id
+from bulletin.wire import passed_descriptors
 from bulletin.wire.blobs import map_ring
 from bulletin.wire.messages import AgentAddress
 from bulletin_magic.connection.session_events import AgentConnected
@@ -26,9 +27,9 @@ def open_rings(agent: AgentAddress, ticket: str) -> AgentConnected:
             if agent.door_uid is not None and _find_listener(unix_socket) != agent.door_uid:
                 return AgentConnected()  # somebody else has made a socket of that name, or it is another container's
             unix_socket.sendall(ticket.encode() + b"\n")
-            _, descriptors, _, _ = socket.recv_fds(unix_socket, 1, 2)
+            _, descriptors = passed_descriptors.receive(unix_socket, 1, 2)
         rings = _map(descriptors)
-    except (OSError, ValueError, AttributeError):  # no such socket, not a ring, no recv_fds on this system
+    except (OSError, ValueError, AttributeError):  # no such socket, not a ring, no such thing on this system
         return AgentConnected()
     return AgentConnected(*rings) if len(rings) == 2 else AgentConnected()
 

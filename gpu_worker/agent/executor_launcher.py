@@ -96,6 +96,7 @@ class ExecutorLauncher:
             )
             links = [child_socket.fileno(), *executor.rings, folder_socket.fileno()]
             await zygote.fork(request, [*links, *executor.unsent.descriptors])
+        executor.unsent.close_unread()
 
     def _namespaces(self, prepare: wire.Prepare) -> wire.Namespaces | None:
         if not self._protections.has_namespaces:

@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 
+from bulletin.ids import UserName
 from bulletin.wire import blobs as bulk, frames, messages as wire, pipe
 from bulletin.wire.frames import Blob
 from gpu_worker.agent.cgroups import LeaseCgroup
@@ -30,10 +31,11 @@ _JOIN_S = 10.0
 class ExecutorLink:
     """There from the start of the session; its `process` is not there before the zygote has forked it."""
 
-    def __init__(self, on_flood: Callable[[], None], tell_kernel: TellKernel) -> None:
-        """Take `on_flood`, called when more waits to be read by the executor than a kernel may send at once.
+    def __init__(self, user: UserName, on_flood: Callable[[], None], tell_kernel: TellKernel) -> None:
+        """Take whose it is.
 
-        `tell_kernel` is for what it asks of the notebook's folder.
+        `on_flood` is called when more waits to be read by the executor than a kernel may send at once; `tell_kernel`
+        is for what it asks of the notebook's folder.
         """
         self._on_flood = on_flood
         self.folder = FolderLink(tell_kernel)
@@ -51,7 +53,7 @@ class ExecutorLink:
         self.gone = asyncio.Event()
         #: From kernel to executor, and from executor to kernel.
         self.rings: tuple[int, ...] = (bulk.make_ring(), bulk.make_ring())
-        self.unsent = UnsentOutput()
+        self.unsent = UnsentOutput(user)
         self._socket, self.child_socket = make_pair()
         self._socket.setblocking(False)
         self._unpacker: frames.Unpacker[wire.FromExecutor] = frames.Unpacker(wire.FromExecutor)

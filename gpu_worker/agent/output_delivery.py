@@ -1,5 +1,6 @@
 """What a session's kernel is sent of its cells: outputs as it takes them in, then what became of the cell."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 
@@ -34,9 +35,10 @@ class OutputDelivery:
             await self._send(feed)
 
     async def pass_on_texts(self, cell: AgentCell, texts: Sequence[tuple[str, str]]) -> None:
-        """Do so with what an executor that is gone had not sent: texts, each with its stream."""
+        """Do so with what an executor that is gone had not sent: texts, each with its stream. Others have turns."""
         for name, text in texts:
-            content = json.dumps({"name": name, "text": text}).encode()
+            content = json.dumps({"name": name, "text": text}, ensure_ascii=False).encode()
+            await asyncio.sleep(0)  # a tenant chooses how many there are
             await self.pass_on(cell, wire.Output(cell=cell.id, type="stream"), (content,))
 
     async def attach(self, cell: AgentCell | None, attach: wire.Attach) -> None:

@@ -17,7 +17,7 @@ import structlog
 
 from bulletin.errors import BadConfig, MalformedMessage
 from bulletin.ids import AgentId
-from bulletin.wire import pipe
+from bulletin.wire import passed_descriptors, pipe
 from bulletin.wire.frames import Unpacker, pack
 from bulletin.wire.messages import StartZygote, ToRoot, ZygoteRefused, ZygoteStarted
 from gpu_worker.agent import environment_owners
@@ -107,7 +107,7 @@ class RootHelper:
 
     def _serve_one(self, agent: socket.socket) -> None:
         """Answer the agent's next message. Raises EOFError or OSError when it is gone."""
-        mark, descriptors, _, _ = socket.recv_fds(agent, 1, 1, socket.MSG_CMSG_CLOEXEC)
+        mark, descriptors = passed_descriptors.receive(agent, 1, 1)
         if not mark:
             raise EOFError
         try:

@@ -61,7 +61,7 @@ class Session:
         self.log = structlog.get_logger("agent").bind(**self.about)
         self._started_ms, self._keep_watch = now_ms(), KeepWatch(prepare, to_broker)
         self.kernel = SessionKernel(to_kernel, settings.away_ms)
-        self.executor = ExecutorLink(self.end_flood, self.kernel.tell)
+        self.executor = ExecutorLink(prepare.user, self.end_flood, self.kernel.tell)
         self._outputs = SessionOutputs(settings, share, self.log)
         self.cells = SessionCells()
         self.shutdown = ExecutorShutdown(self.executor, self._outputs, self.cells)

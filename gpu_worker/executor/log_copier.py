@@ -14,6 +14,7 @@ import subprocess
 import sys
 from functools import partial
 
+from bulletin.wire import passed_descriptors
 from gpu_worker.executor.process_logs import ProcessLogs
 
 #: What is said to it: a kind, a process, and for a new one the name of its lines, beside a descriptor.
@@ -92,7 +93,7 @@ def _log(zygote: int, line: str) -> None:
 
 def _obey(link: socket.socket, logs: ProcessLogs) -> bool:
     """Do what the zygote says next; False where it is gone."""
-    said, descriptors, _, _ = socket.recv_fds(link, _HEAD.size + _MOST_BYTES, 1, socket.MSG_CMSG_CLOEXEC)
+    said, descriptors = passed_descriptors.receive(link, _HEAD.size + _MOST_BYTES, 1)
     if not said:
         return False
     kind, pid = _HEAD.unpack_from(said)

@@ -20,17 +20,13 @@ from gpu_worker.executor.agent_link import AgentLink, end_unheard
 from gpu_worker.executor.cell_owners import CellOwners
 from gpu_worker.executor.interrupts import Interrupts
 from gpu_worker.executor.jupyter_json import encode_json
-from gpu_worker.executor.unsent_text import UnsentText
+from gpu_worker.executor.unsent_text import PIECE, QUEUE_LIMIT, UnsentText
 
 _TOGETHER_S = 0.005
 #: `print` writes its newline by itself: worth waiting for.
 _LINE_S = 0.0003
 #: A flush does not wait for ever: nobody may be reading.
 _FLUSH_S = 1.0
-#: How many bytes may be under way before a writer waits.
-_QUEUE_LIMIT = 2**20
-#: Longer texts are cut.
-_PIECE = 2**17
 #: What a short text costs in memory beside its characters.
 _ITEM = 160
 #: How often at most a `print` looks whether a program has written something before it.
@@ -138,9 +134,9 @@ class Relay:
 
     def write_text(self, name: str, text: str) -> None:
         """Queue text of a stream; wait while much is under way."""
-        if len(text) > _PIECE:
-            for start in range(0, len(text), _PIECE):
-                self.write_text(name, text[start : start + _PIECE])
+        if len(text) > PIECE:
+            for start in range(0, len(text), PIECE):
+                self.write_text(name, text[start : start + PIECE])
             return
         if self.is_child:
             _write_whole(2 if name == "stderr" else 1, text.encode("utf-8", "replace"))
@@ -175,7 +171,7 @@ class Relay:
     @property
     def has_room(self) -> bool:
         """Whether fewer bytes are under way than the limit."""
-        return self._queued_bytes - self._sent_bytes < _QUEUE_LIMIT
+        return self._queued_bytes - self._sent_bytes < QUEUE_LIMIT
 
     def wait_briefly(self) -> None:
         """Wait a little for room."""
@@ -200,7 +196,7 @@ class Relay:
         self.is_child = True
 
     def _wait_for_room(self) -> None:
-        while self._queued_bytes - self._sent_bytes >= _QUEUE_LIMIT:
+        while self._queued_bytes - self._sent_bytes >= QUEUE_LIMIT:
             self.wait_briefly()
 
     def _account(self, size: int) -> None:
@@ -253,7 +249,7 @@ class Relay:
     def _gather(self, first: _QueuedText) -> _Packet:
         """Make one output of this text and of what follows at once in the same stream."""
         pieces, size, number = [first.text], len(first.text), first.number
-        while self._items and size < _PIECE:
+        while self._items and size < PIECE:
             item = self._items[0]
             if not isinstance(item, _QueuedText) or item[:2] != first[:2]:
                 break

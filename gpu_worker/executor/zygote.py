@@ -17,7 +17,7 @@ from typing import NoReturn
 
 from bulletin.errors import MalformedMessage
 from bulletin.state.build import build
-from bulletin.wire import pipe
+from bulletin.wire import passed_descriptors, pipe
 from bulletin.wire.frames import Unpacker, pack
 from bulletin.wire.messages import Exited, Fork, Forked, ForkFailed, FromZygote, SignalGroup, ToZygote, Warm
 from gpu_worker.executor import comms, environment, job_signals
@@ -126,7 +126,7 @@ def _preload(names: str) -> Warm:
 def _obey(control: socket.socket, executors: ForkedExecutors, logs: LogCopier, guard: ForkGuard | None) -> None:
     """Do what the agent says next."""
     try:
-        mark, descriptors, _, _ = socket.recv_fds(control, 1, _DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
+        mark, descriptors = passed_descriptors.receive(control, 1, _DESCRIPTORS)
     except ConnectionResetError:
         mark = b""
     if not mark:

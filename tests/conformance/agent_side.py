@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bulletin import state
-from bulletin.ids import CellId, LeaseId
+from bulletin.ids import CellId, LeaseId, UserName
 from bulletin.wire import blobs, pipe
 from bulletin.wire.frames import Blob, Unpacker, pack
 from bulletin.wire.messages import (
@@ -134,7 +134,7 @@ class Agent:
         ours, theirs = socket.socketpair()
         files, its_files = socket.socketpair()
         rings = blobs.make_ring(), blobs.make_ring()
-        unsent = UnsentOutput()
+        unsent = UnsentOutput(UserName("ada"))
         links = [theirs.fileno(), *rings, its_files.fileno(), *unsent.descriptors]
         socket.send_fds(self.control, [b"F"], links)
         unsent.close()

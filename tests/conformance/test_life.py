@@ -90,6 +90,12 @@ def test_an_executor_has_no_descriptor_but_its_own(tmp_path: Path) -> None:
         agent.close()
 
 
+def test_programs_that_a_cell_starts_have_none_of_its_descriptors_but_the_first_three(session: Session) -> None:
+    """Who has the other end of what the cell writes can read it away."""
+    listing = session.run("import subprocess\nsubprocess.run(['ls', '/proc/self/fd'], close_fds=False)").stdout
+    assert listing.split() == ["0", "1", "2", "3"], "3 is what it lists"
+
+
 def test_what_an_executor_says_to_the_log_is_limited_and_tells_whose_it_is(tmp_path: Path) -> None:
     log = tmp_path / "log"
     agent = Agent(log=log)

@@ -91,3 +91,11 @@ def test_the_last_words_of_a_process_that_dies_arrive_and_only_once(last: str, s
     assert output.error is not None
     assert output.error["ename"] == "CellLost"
     assert output.stream(stream) == "line 1\nline 2\n"
+
+
+@pytest.mark.parametrize("count", [500, 10_000])
+def test_the_last_words_arrive_after_much_that_was_printed_at_once(count: int, notebook: Notebook) -> None:
+    prints = f"for i in range({count}): print('epoch', i, 'x' * 60)\nprint('why')"
+    output = notebook.run(f"%%gpu\nimport os\n{prints}\nos._exit(3)")
+    expected = [f"epoch {i} {'x' * 60}" for i in range(count)]
+    assert output.stream("stdout").splitlines() == [*expected, "why"]
