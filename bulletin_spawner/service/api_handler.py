@@ -13,13 +13,13 @@ from bulletin.errors import NoPool
 from bulletin_spawner.service.api_endpoints import ApiCall, Endpoint
 from bulletin_spawner.service.api_problems import ApiProblem, ApiRefused
 from bulletin_spawner.service.bounded_server import note_reader
+from bulletin_spawner.service.open_to_all import OpenToAll
 from bulletin_spawner.service.page_login import PageLogin
 from bulletin_spawner.service.pool_source import PoolSource
 from bulletin_spawner.service.reader_pace import TOO_OFTEN, ReaderPace
 from bulletin_spawner.service.security_headers import HEADERS
 from bulletin_spawner.service.user_groups import UserGroups
 from bulletin_spawner.service.viewer import INCLUDED, Viewer, viewer_of, with_named
-from bulletin_spawner.service.visitor_line import OpenToAll
 
 log = logging.getLogger("bulletin.service")
 
@@ -120,7 +120,7 @@ class ApiHandler(ApiAnswering):
             raise ApiRefused(HTTPStatus.SERVICE_UNAVAILABLE, "no-hub", _NO_HUB) from error
         model = self.current_user
         if model is None:
-            await self.settings["strangers"]["login"].wait(self)
+            await self.settings["strangers"]["login"].take(self)
             is_session_over = not self.hub_auth.get_session_id(self)
             problem = ApiProblem(
                 code="not-allowed", sentence=_LOG_IN, is_logged_out=True, is_session_over=is_session_over
@@ -159,7 +159,7 @@ class ApiHandler(ApiAnswering):
 class NoSuchPath(OpenToAll, ApiAnswering):
     """Whatever else is below api/."""
 
-    line = "nothing"
+    kind = "nothing"
 
     async def prepare(self) -> None:
         """Refuse every method."""
@@ -172,7 +172,7 @@ class NoSuchPath(OpenToAll, ApiAnswering):
 class ApiDocument(OpenToAll, ApiAnswering):
     """What the API offers. It says nothing of the pool: anybody may read it."""
 
-    line = "files"
+    kind = "files"
 
     def initialize(self, document: bytes) -> None:
         """Take the document as JSON."""

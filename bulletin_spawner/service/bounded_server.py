@@ -54,6 +54,12 @@ class BoundedServer(HTTPServer):
         return next(one for one, reader in self._streams.items() if reader)
 
 
+def has_left(handler: web.RequestHandler) -> bool:
+    """Tell whether nobody waits for the answer of a request any more."""
+    connection = handler.request.connection
+    return isinstance(connection, HTTP1Connection) and connection.stream.closed()
+
+
 def note_reader(handler: web.RequestHandler, reader: str) -> None:
     """Let the connection that a request came by be kept before those of strangers."""
     server, connection = handler.settings.get("server"), handler.request.connection

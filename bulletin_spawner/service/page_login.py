@@ -1,6 +1,7 @@
 """How people log in to the page: by the hub, as JupyterHub does it; but nobody fills the page's memory with it."""
 
 import asyncio
+import hashlib
 import re
 from typing import Any
 
@@ -63,6 +64,18 @@ class PageLogin(HubOAuth):  # type: ignore[misc]  # jupyterhub has no types
             asking = self._asking[key] = asyncio.ensure_future(ask(url, api_token, cache_key, use_cache))
             asking.add_done_callback(lambda _: self._asking.pop(key, None))
         return await asyncio.shield(asking)
+
+    def recall(self, handler: Any) -> str:
+        """Return who asks, if the hub has said so a moment ago, else nothing. It is not asked."""
+        token = self.get_token(handler)
+        if not token:
+            return ""
+        digest = hashlib.sha256(token.encode("utf8", "replace")).hexdigest()
+        said = self.cache.get(f"token:{self.get_session_id(handler)}:{digest}")  # as JupyterHub keeps it
+        if not said or (self.access_scopes and not self.check_scopes(self.access_scopes, said)):
+            return ""
+        name: str = said["name"]
+        return name
 
     def generate_state(self, next_url: str | None = None, **extra_state: Any) -> str:
         """Remember a login that begins. It leads to the page that was asked for, or to the first."""

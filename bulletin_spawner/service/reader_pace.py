@@ -6,7 +6,7 @@ import time
 from tornado import web
 
 from bulletin.rate_limiter import RateLimiter
-from bulletin_spawner.service.visitor_line import VisitorLine
+from bulletin_spawner.service.reader_line import ReaderLine
 
 #: So many requests a second are answered, and at once: a tab of a browser makes two a second.
 PER_S, MOST = 30, 150
@@ -27,7 +27,7 @@ class ReaderPace:
         """Take how late a refusal comes, and how many of one reader are begun in a second after those at once."""
         self._later_s, self._turns_per_s = later_s, turns_per_s
         self._limiter: RateLimiter[str] = RateLimiter(PER_S, MOST, time.monotonic)
-        self._lines: dict[str, VisitorLine] = {}
+        self._lines: dict[str, ReaderLine] = {}
         self._counted = 0
 
     async def admit(self, reader: str, handler: web.RequestHandler | None = None) -> bool:
@@ -38,7 +38,7 @@ class ReaderPace:
         self._counted += 1
         if self._counted % _TIDY_EVERY == 0:
             self._tidy()
-        await self._lines.setdefault(reader, VisitorLine(self._turns_per_s, AT_ONCE)).wait(handler)
+        await self._lines.setdefault(reader, ReaderLine(self._turns_per_s, AT_ONCE)).wait(handler)
         if self._limiter.has_credit(reader):
             self._limiter.charge(reader, 1)
             return True

@@ -27,6 +27,7 @@ from bulletin_spawner.service.api_endpoints import Endpoint
 from bulletin_spawner.service.api_handler import ApiDocument, ApiHandler, NoSuchPath
 from bulletin_spawner.service.bounded_server import BoundedServer, note_reader
 from bulletin_spawner.service.broker_client import BrokerClient
+from bulletin_spawner.service.open_to_all import OpenToAll
 from bulletin_spawner.service.openapi_document import describe_api
 from bulletin_spawner.service.page_log import visit_kind
 from bulletin_spawner.service.page_login import PageLogin
@@ -36,9 +37,9 @@ from bulletin_spawner.service.pages import describe_page
 from bulletin_spawner.service.pool_source import PoolSource
 from bulletin_spawner.service.reader_pace import TOO_OFTEN, ReaderPace
 from bulletin_spawner.service.security_headers import HEADERS
+from bulletin_spawner.service.stranger_turns import make_turns
 from bulletin_spawner.service.user_groups import UserGroups
 from bulletin_spawner.service.viewer import INCLUDED, viewer_of, with_named
-from bulletin_spawner.service.visitor_line import OpenToAll, make_lines
 
 _HERE = Path(__file__).parent
 #: So many connections at once, or half of the descriptors that the process may have, where that is less.
@@ -104,7 +105,8 @@ def make_app(
         template_path=str(_HERE / "templates"),
         prefix=settings.prefix,
         pace=ReaderPace(),
-        strangers=make_lines(),
+        pace_of_files=ReaderPace(),
+        strangers=make_turns(),
         default_handler_class=_NoSuchPage,
         log_function=log_request,
     )
@@ -166,7 +168,7 @@ async def _take_turn(handler: Any) -> None:
     """Ask the hub who it is, and wait for the turn of that reader, or of strangers. Raises HTTPError."""
     await handler.hub_auth.get_user(handler, sync=False)  # `current_user` then has it: it would hold everybody up
     if handler.current_user is None:
-        await handler.settings["strangers"]["login"].wait(handler)
+        await handler.settings["strangers"]["login"].take(handler)
         return
     reader: str = handler.current_user["name"]
     note_reader(handler, reader)
@@ -207,7 +209,7 @@ class _PoolHandler(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
 class _NoSuchPage(ProblemPage, OpenToAll):
     """Whatever else is asked for."""
 
-    line = "nothing"
+    kind = "nothing"
 
     def set_default_headers(self) -> None:
         """Send the headers of all pages."""
@@ -223,7 +225,7 @@ class _NoSuchPage(ProblemPage, OpenToAll):
 class _StaticFiles(OpenToAll, web.StaticFileHandler):
     """Script and style, with the headers of all pages but that on caching."""
 
-    line = "files"
+    kind = "files"
 
     def set_default_headers(self) -> None:
         """Send them with refusals, too."""
@@ -318,7 +320,7 @@ class MetricsApi(_PoolHandler):
 class HealthApi(OpenToAll):
     """Whether cells can run, for whatever watches services: anybody may ask, and reads nothing but that."""
 
-    line = "health"
+    kind = "health"
 
     def initialize(self, broker: BrokerClient) -> None:
         """Take who asks the pool; however often this is asked, that one asks twice a second at most."""
