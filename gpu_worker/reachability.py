@@ -47,12 +47,12 @@ def is_unspecified(host: str) -> bool:
 
 
 def is_of_this_host(host: str) -> bool:
-    """Tell whether an address is one of this host's."""
-    with socket.socket(_family(host), socket.SOCK_DGRAM) as plug:
-        try:
+    """Tell whether an address is one of this host's; a host that does not let one look has it still."""
+    try:
+        with socket.socket(_family(host), socket.SOCK_DGRAM) as plug:
             plug.bind((host, 0))
-        except OSError:
-            return False
+    except OSError as error:  # where no descriptor is left, that says nothing of addresses
+        return error.errno != errno.EADDRNOTAVAIL
     return True
 
 

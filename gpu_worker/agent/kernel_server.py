@@ -97,12 +97,14 @@ class KernelServer:
     def bind(self, host: str) -> str:
         """Bind, and return the address: at the port of last time if it is free, so that waiting kernels find it.
 
-        Instead of where it is bound, if it is: who has come there is cut off. Raises BadConfig if there is none.
+        Instead of where it is bound, if it is: who has come there is cut off. Raises BadConfig if there is none; then
+        it is bound nowhere.
         """
         port, kept = self._settings.node_port, parse(self._state.address)
         if self._bound:
             with contextlib.suppress(zmq.ZMQError):
                 self._socket.unbind(self._bound)
+            self._bound = ""
         try:
             if port or kept is None:
                 raise zmq.ZMQError(zmq.EADDRNOTAVAIL)

@@ -26,6 +26,7 @@ class OwnAddress:
         #: Of a node's agent that nobody has told both: it is where the way to the broker begins.
         self._is_found = bool(membership.node) and not (settings.host and settings.advertise)
         self._is_followed = self._is_found and (not settings.host or is_unspecified(settings.host))
+        #: Its host's own address, and where it listens; empty: nowhere.
         self._own, self._listens_at = LOCALHOST, ""
         self._log = structlog.get_logger("agent")
 
@@ -48,24 +49,26 @@ class OwnAddress:
     async def wait_for_other(self) -> str:
         """Wait until the host has another address in the place of its own, and listen there; return what is told now.
 
+        Where it cannot, it listens nowhere, and then wherever the way to the broker begins, the old address included.
         Never where an admin has said at which address it listens, nor while the host has the old one beside a new one.
         """
         while True:
             await asyncio.sleep(_LOOK_S)
-            if not self._is_followed or is_of_this_host(self._own):
+            if not self._is_followed or (self._listens_at and is_of_this_host(self._own)):
                 continue
             now = await self._broker.find_own_host()
-            if now == self._own:
+            if self._listens_at and now == self._own:
                 continue  # it was away for a moment
             if not self._settings.host:
                 try:
                     self._listens_at = self._kernels.bind(now)
                 except BadConfig as error:  # it is away again, or its port is another program's: that may change
+                    self._listens_at = ""
                     self._log.warning("this host has another address, and this agent has none", problem=str(error))
                     continue
             before, self._own = self._own, now
             told = self._told()
-            self._log.info("this host has another address", before=before, now=now, told=told)
+            self._log.info("listening again", at=self._listens_at, before=before, now=now, told=told)
             return told
 
     def _told(self) -> str:

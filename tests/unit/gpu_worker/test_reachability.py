@@ -1,7 +1,11 @@
 """Addresses of TCP: how they are written, read, and what is said of those that lead nowhere."""
 
 import asyncio
+import contextlib
+import os
+import resource
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -142,3 +146,21 @@ def test_nothing_is_reached_by_a_name_that_zeromq_would_not_reach_by_it(monkeypa
 def test_an_address_is_of_this_host_or_it_is_not() -> None:
     assert is_of_this_host("127.0.0.1")
     assert not is_of_this_host("192.0.2.1"), "of nobody: RFC 5737"
+
+
+def test_where_no_descriptor_is_left_an_address_is_still_of_this_host() -> None:
+    """Else an agent would take it for gone, and cut off the notebooks that are there."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with Path(os.devnull).open() as last:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (last.fileno() + 1, hard))
+        held: list[int] = []
+        try:
+            with contextlib.suppress(OSError):
+                while True:
+                    held.append(os.dup(last.fileno()))
+            is_there = is_of_this_host("127.0.0.1")
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            for one in held:
+                os.close(one)
+    assert is_there

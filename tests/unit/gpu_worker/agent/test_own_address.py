@@ -25,12 +25,9 @@ class Link:
         return self._hosts.pop(0)
 
 
-def test_notebooks_are_told_the_address_that_the_host_has_got_in_the_place_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(own_address, "_LOOK_S", 0.01)
-    node = Membership(
-        file=tmp_path / "node.json",
+def node_in(folder: Path) -> Membership:
+    return Membership(
+        file=folder / "node.json",
         broker_address="tcp://10.77.0.1:9002",
         broker_public_key="",
         own=make_keys(),
@@ -38,15 +35,42 @@ def test_notebooks_are_told_the_address_that_the_host_has_got_in_the_place_of_it
         serves_hub=True,
     )
 
+
+def test_notebooks_are_told_the_address_that_the_host_has_got_in_the_place_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_address, "_LOOK_S", 0.01)
+
     async def main() -> None:
         async with agent_parts(tmp_path) as agent:
             settings = Pool(folder=str(tmp_path), host="0.0.0.0").settings()
             link = Link("192.0.2.1", "192.0.2.1", "127.0.0.1")  # of RFC 5737: this host has it not
-            own = OwnAddress(settings, node, agent.server, link)  # type: ignore[arg-type]
+            own = OwnAddress(settings, node_in(tmp_path), agent.server, link)  # type: ignore[arg-type]
             before = parse(await own.open())
             after = parse(await own.wait_for_other())
             assert before is not None
             assert (before[0], after) == ("192.0.2.1", ("127.0.0.1", before[1])), "at the same port"
+
+    asyncio.run(main())
+
+
+def test_an_agent_that_cannot_listen_at_another_address_listens_where_it_did_once_that_is_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_address, "_LOOK_S", 0.01)
+    here = iter((False,))  # away for one look
+    monkeypatch.setattr(own_address, "is_of_this_host", lambda _: next(here, True))
+
+    async def main() -> None:
+        async with agent_parts(tmp_path) as agent:
+            settings = Pool(folder=str(tmp_path)).settings()
+            link = Link("127.0.0.2", "192.0.2.1", "192.0.2.1", "127.0.0.2")  # as one whose lease ran out at once
+            own = OwnAddress(settings, node_in(tmp_path), agent.server, link)  # type: ignore[arg-type]
+            before = await own.open()
+            async with asyncio.timeout(30):
+                assert await own.wait_for_other() == before
+            agent.address = before
+            assert isinstance(await agent.kernel().attach(agent.session("lease")), wire.Attached)
 
     asyncio.run(main())
 
