@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import select
 from asyncio.subprocess import PIPE
 from pathlib import Path
 
@@ -16,6 +17,10 @@ def is_read(fifo: Path) -> bool:
     except OSError:
         return False
     return True
+
+
+def count_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 @pytest.mark.parametrize("steps", range(12))
@@ -52,6 +57,32 @@ def test_who_leaves_the_block_takes_what_the_program_has_started_along(tmp_path:
 
     assert asyncio.run(main()) == -9
     assert not is_read(never)
+
+
+def test_what_a_program_says_that_leaves_something_behind_is_heard_and_nothing_of_it_stays(tmp_path: Path) -> None:
+    """What it has left holds its pipes, and would for ever."""
+    never = tmp_path / "never"
+    os.mkfifo(never)
+    gone, held = os.pipe()
+
+    async def run() -> tuple[bytes, bytes]:
+        script = f"exec 3<&0; cat {never} & echo said"
+        async with running_program("sh", "-c", script, stdin=held, stdout=PIPE, stderr=PIPE) as program:
+            async with asyncio.timeout(30):
+                return await program.communicate()
+
+    async def main() -> None:
+        assert await run() == (b"said\n", b"")
+        before = count_descriptors()
+        await run()
+        assert count_descriptors() == before, "no descriptor is left open"
+
+    try:
+        asyncio.run(main())
+    finally:
+        os.close(held)
+    assert select.select([gone], [], [], 30)[0], "none of its processes is left that holds the other end"
+    os.close(gone)
 
 
 def test_what_cannot_be_started_says_why() -> None:
