@@ -1,6 +1,7 @@
 """When the job of Slurm ends that an agent runs in, however it came to be there: an engine's job, or a user's own."""
 
 import asyncio
+import os
 import time
 from asyncio import timeout
 from asyncio.subprocess import DEVNULL, PIPE
@@ -57,9 +58,12 @@ async def _ask(job: str) -> tuple[list[str], str]:
     # What is left, and not when it ends: that is printed in a form that users choose (SLURM_TIME_FORMAT), and without
     # a zone, so that the hour in which clocks are put back is there twice.
     asked = ["squeue", "--noheader", f"--jobs={job}", "--states=RUNNING", "--format=%L"]
+    # A job is its own cluster's: each of those that its sbatch was to choose from has another job of this number.
+    environ = {name: value for name, value in os.environ.items() if name != "SLURM_CLUSTERS"}
+    # Some sites have a script there, which is ended with what it has started.
+    asking = running_program(*asked, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, env=environ)
     try:
-        # Some sites have a script there, which is ended with what it has started.
-        async with running_program(*asked, stdin=DEVNULL, stdout=PIPE, stderr=PIPE) as squeue, timeout(_PATIENCE_S):
+        async with asking as squeue, timeout(_PATIENCE_S):
             said, complaint = (words.decode(errors="replace") for words in await squeue.communicate())
     except TimeoutError:
         return [], f"squeue does not answer within {_PATIENCE_S:.0f} s"

@@ -40,6 +40,24 @@ def test_it_ends_when_slurm_says_so_whatever_its_version(squeue: Says) -> None:
     assert ends_in_s(JOB) in (93_783, 93_784)
 
 
+def test_it_ends_when_its_own_cluster_says_so_whatever_its_sbatch_was_to_choose_from(
+    squeue: Says, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`sbatch` passes its environment on, and `squeue` then asks clusters that have other jobs of this number."""
+    monkeypatch.setenv("SLURM_CLUSTERS", "north,south")
+    squeue('test -z "${SLURM_CLUSTERS+set}" || echo 2:00; echo 10:00')
+    assert ends_in_s(JOB) in (599, 600)
+
+
+def test_it_ends_when_a_script_says_so_that_leaves_something_behind_in_the_place_of_squeue(
+    squeue: Says, tmp_path: Path
+) -> None:
+    never = tmp_path / "never"
+    os.mkfifo(never)
+    squeue(f"cat {never} & echo 10:00")
+    assert ends_in_s(JOB) in (597, 598, 599, 600)
+
+
 def test_it_ends_by_the_limit_that_it_has_now_and_by_that_of_its_start_where_slurm_does_not_say(squeue: Says) -> None:
     """`scontrol update JobId=... TimeLimit=...` does not reach what its processes were started with."""
     environ = {**JOB, "SLURM_JOB_END_TIME": f"{time.time() + 900:.0f}"}
