@@ -103,7 +103,7 @@ class Agents:
         if agent_id is None or agent is None or self._admission.name_of(agent.key) is None:
             await self._send(route, wire.Unknown())
             return
-        if self._is_of_another(agent_id, agent, message):
+        if self._claims.is_of_another(agent_id, agent.owner, message):
             self.refused += 1
             self._log.warning("an agent spoke of another's lease", agent=agent_id, said=type(message).__name__)
             return
@@ -183,20 +183,6 @@ class Agents:
         """Say something to an agent, if it is there."""
         if agent in self.known:
             await self._send(self.known[agent].route, message)
-
-    def _is_of_another(self, agent_id: AgentId, agent: ConnectedAgent, message: wire.FromAgent) -> bool:
-        """Tell whether a message is about a lease that another agent has: a node speaks of what is its own.
-
-        One that a user has brought speaks of nothing that this broker has not given it, but of cells that have ended.
-        """
-        if not isinstance(
-            message, wire.Prepared | wire.CellBegan | wire.CellDone | wire.PauseDeclined | wire.LeaseOver
-        ):
-            return False
-        active = self.shell.active_leases.get(message.lease)
-        if active is None:
-            return bool(agent.owner) and not isinstance(message, wire.CellDone)
-        return active.agent != agent_id
 
     async def tidy(self) -> None:
         """Give up the agents that have been silent for too long while this broker listened, or are revoked."""
@@ -304,7 +290,8 @@ class Agents:
             await self._refuse(route, message, code, problem)
             return
         earlier = self.known.get(message.agent)
-        if earlier is not None and earlier.route == route and earlier.message.address == message.address:
+        is_said_again = earlier is not None and earlier.route == route and earlier.message.address == message.address
+        if earlier is not None and is_said_again and not earlier.has_moved:
             # Each of its pings that waited for this broker was answered with Unknown, and each Unknown with such a
             # message. This one was written before it heard of what is granted since; what is new, it says next.
             earlier.heard_ms = self._now_ms()
@@ -334,7 +321,10 @@ class Agents:
             route, message, self._admission, self.known.get(message.agent), self._now_ms()
         )  # some time has gone by
         if not problem and obstacle:
-            code = RefusalCode.UNREACHABLE
+            code, earlier = RefusalCode.UNREACHABLE, self.known.get(message.agent)
+            if earlier is not None:  # it is given nothing more where it is no longer
+                earlier.has_moved, earlier.is_away = True, False
+                await self.unreachable.add(message.agent, message.node, obstacle)
             problem = f"The broker cannot reach this node where notebooks would. {obstacle}"
         if problem:
             await self._refuse(route, message, code, problem)

@@ -25,6 +25,8 @@ class ConnectedAgent(msgspec.Struct):
     counters: dict[str, int] = {}
     #: It is not heard, and may come back with what it holds.
     is_away: bool = False
+    #: It has said since that it is reached elsewhere, where it is not.
+    has_moved: bool = False
     #: It ends, and may be gone before a notebook has heard it.
     is_leaving: bool = False
     clock: AgentClock = msgspec.field(default_factory=AgentClock)

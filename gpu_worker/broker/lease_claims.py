@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import structlog
 from msgspec import structs
 
-from bulletin.ids import AgentId, KernelId, LeaseId
+from bulletin.ids import AgentId, KernelId, LeaseId, UserName
 from bulletin.rate_limiter import RateLimiter
 from bulletin.wire import messages as wire
 from gpu_worker.broker.ledger_notes import printable
@@ -36,6 +36,20 @@ class LeaseClaims:
     def admits_cell(self, agent: AgentId, lease: LeaseId) -> bool:
         """Tell whether a cell that ended is to be recorded: of leases that nobody knows, so many of each node."""
         return self._shell().metering.knows(lease) or self._take_unknown(agent)
+
+    def is_of_another(self, agent: AgentId, owner: UserName, message: wire.FromAgent) -> bool:
+        """Tell whether a message is about a lease that another agent has: a node speaks of what is its own.
+
+        One that a user has brought speaks of nothing that this broker has not given it, but of cells that have ended.
+        """
+        if not isinstance(
+            message, wire.Prepared | wire.CellBegan | wire.CellDone | wire.PauseDeclined | wire.LeaseOver
+        ):
+            return False
+        active = self._shell().active_leases.get(message.lease)
+        if active is None:
+            return bool(owner) and not isinstance(message, wire.CellDone)
+        return active.agent != agent
 
     def find_believed(self, message: wire.Register) -> Iterator[wire.HeldLease]:
         """Leave out the leases that are another agent's, or cannot be; say of the others whose they are."""

@@ -1,6 +1,7 @@
 """The broker's parts that talk with people, without its sockets."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -99,16 +100,18 @@ class BrokerParts:
         self.database = ""  #: its URL, for a program that reads it
         self._know_leaving()
 
-    def admit(self, admission: AgentAdmission) -> None:
+    def admit(self, admission: AgentAdmission, find_obstacle: Callable[[str], Awaitable[str]] = _is_reached) -> None:
         """Let other agents in, before any has come."""
-        self.agents = self._make_agents(admission)
+        self.agents = self._make_agents(admission, find_obstacle)
         self.agents.shell = self.shell
         self.console = ConsoleRequests(self.shell, self.agents, self.ledger, self.notes, self.clock_ms)
         self._know_leaving()
 
-    def _make_agents(self, admission: AgentAdmission) -> Agents:
+    def _make_agents(
+        self, admission: AgentAdmission, find_obstacle: Callable[[str], Awaitable[str]] = _is_reached
+    ) -> Agents:
         return Agents(
-            self.send, admission, self.kernels, self.clock_ms, lambda: None, "GPU", _is_reached, _is_refused, 0
+            self.send, admission, self.kernels, self.clock_ms, lambda: None, "GPU", find_obstacle, _is_refused, 0
         )
 
     def _know_leaving(self) -> None:
