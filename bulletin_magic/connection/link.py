@@ -96,7 +96,12 @@ class Link:
         self._connection = connection
         is_front = parse_kernel_name(kernel)[1] == "front"  # else nobody reads it as it comes
         hello = Hello(
-            protocol=PROTOCOL, version=__version__, token=connection.token, kernel=kernel, hears_news=is_front
+            protocol=PROTOCOL,
+            version=__version__,
+            token=connection.token,
+            kernel=kernel,
+            hears_news=is_front,
+            hears_moves=True,
         )
         self._session = SessionClient(hello, pool_description)
         self._inbox: queue.SimpleQueue[tuple[SessionEvent, DeliveryQueue | None]] = queue.SimpleQueue()

@@ -70,6 +70,7 @@ class ConnectedKernel(msgspec.Struct):
     session: SessionId
     heard_ms: int
     hears_news: bool = False
+    hears_moves: bool = False
 
 
 class Kernels:
@@ -159,7 +160,7 @@ class Kernels:
     async def tell(self, session: SessionId, message: wire.Message) -> None:
         """Say something to a session's kernel, if it is there."""
         route = self._routes.get(session)
-        if route is not None:
+        if route is not None and (self._known[route].hears_moves or not isinstance(message, wire.NodeMoved)):
             await self._send(route, message)
 
     async def tell_user(self, user: UserName, news: tuple[wire.News, ...]) -> None:
@@ -300,9 +301,8 @@ class Kernels:
         if earlier is not None and earlier != route:  # its kernel has connected anew
             self._known.pop(earlier, None)
         self.active_ms = self._now_ms()
-        kernel = ConnectedKernel(
-            route, message.token, person, message.kernel, session, self.active_ms, message.hears_news
-        )
+        hears = message.hears_news, message.hears_moves
+        kernel = ConnectedKernel(route, message.token, person, message.kernel, session, self.active_ms, *hears)
         self._known[route] = kernel
         self._routes[session] = route
         self.shell.note_token(session, message.token)

@@ -43,6 +43,8 @@ class Hello(Message, frozen=True, kw_only=True, tag="hello"):
     kernel: Annotated[KernelId, msgspec.Meta(max_length=TEXT_LIMIT)]
     #: A notebook whose user reads what it shows: news for the user are told there, by Pong.
     hears_news: bool = False
+    #: It knows what NodeMoved is: who does not gives up on a broker that says it.
+    hears_moves: bool = False
 
 
 class Welcome(Message, frozen=True, kw_only=True, tag="welcome"):

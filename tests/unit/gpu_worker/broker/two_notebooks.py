@@ -53,11 +53,17 @@ def restart(broker: BrokerParts, hub: FakeHub, unproved: Mapping[SessionId, User
     broker.shell._tell = kernels.tell
 
 
-def says(broker: BrokerParts, user: str, *messages: wire.FromKernel) -> None:
+def says(broker: BrokerParts, user: str, *messages: wire.FromKernel, hears_moves: bool = True) -> None:
     """What a notebook says, and all that follows from it."""
 
     async def say() -> None:
-        hello = wire.Hello(protocol=wire.PROTOCOL, version="1", token=f"{user}-token", kernel=KERNELS[user])
+        hello = wire.Hello(
+            protocol=wire.PROTOCOL,
+            version="1",
+            token=f"{user}-token",
+            kernel=KERNELS[user],
+            hears_moves=hears_moves,
+        )
         for message in (hello, *messages):
             await broker.kernels.take(user.encode(), message)
             await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
