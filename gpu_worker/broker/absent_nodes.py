@@ -30,10 +30,13 @@ class AbsentNodes:
             del self._absences[next(iter(self._absences))]
 
     def note_problem(self, node: str, problem: str) -> bool:
-        """Note why a registered node is not let in; return whether that is news."""
+        """Note why a registered node is not let in; return whether that is news: once, until it is there again.
+
+        Each time another reason is none: a node says what it likes.
+        """
         known = self._absences.get(node)
         self._absences[node] = _Absence(None if known is None else known.since_ms, problem, is_registered=True)
-        return known is None or known.problem != problem
+        return known is None or not known.problem
 
     def forget(self, node: str) -> None:
         """Note that a node is there, or is to be no more."""

@@ -89,7 +89,8 @@ class Listener(Generic[Said]):
             gate.charge(route, parts, None)
             self.malformed += 1
             if error.protocol is not None:
-                self._note_protocol(route, error.protocol)
+                with self._faults.contain(lambda: None, said="another protocol"):
+                    self._note_protocol(route, error.protocol)
             await self.send(route, wire.Malformed(problem=error.problem))
             return
         gate.charge(route, parts, message)
