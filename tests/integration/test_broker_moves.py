@@ -32,4 +32,4 @@ def test_a_cell_goes_on_while_the_brokers_host_and_then_its_own_get_another_addr
         site.until_said("node1", "told=tcp://10.77.0.21:9003")
         assert "node1  cpu-0  CPU slot: hot (bob)" in site.status()
         notebook.run("%gpu stop")
-        assert notebook.run("%%gpu\nprint(result + 2)").stream() == "16\n", "by the address that it has now"
+        assert notebook.run("%%gpu\nprint(result + 2)").stream() == "7\n", "by the address that it has now"
