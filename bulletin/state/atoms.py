@@ -1,5 +1,6 @@
 """Values without identity: two that are equal are as good as one."""
 
+import enum
 import importlib
 import math
 from types import EllipsisType, NoneType, NotImplementedType
@@ -9,6 +10,12 @@ from typing import Any
 ATOMS: tuple[type, ...] = (str, bytes, int, float, complex, bool, NoneType, EllipsisType, NotImplementedType)
 #: Those of which several may be equal; of each of the others Python has one.
 REPEATED_ATOMS = frozenset({str, bytes, int, float, complex})
+
+
+def is_atom(value: Any) -> bool:
+    """Tell whether a value says all that it is, and never changes: an atom, or a member of an enumeration."""
+    kind = type(value)
+    return kind in ATOMS or issubclass(kind, enum.Enum)
 
 
 def has_nan(data: Any) -> bool:

@@ -12,11 +12,10 @@ from typing import Any
 
 from bulletin.cpython.class_layout import is_python_class
 
-from .atoms import ATOMS
+from .atoms import ATOMS, is_atom
 from .inplace import attributes_of
 from .library_places import LibraryDict, owner_of
 from .modules.sources import spec_in
-from .place_values import is_atom
 from .reducers import is_in_place, places_of
 from .reducers.functions import is_importable
 

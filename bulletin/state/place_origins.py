@@ -5,9 +5,10 @@ It is put back when another notebook begins, and says whether the two sides bega
 
 from typing import Any
 
+from .atoms import is_atom
 from .entry_owners import is_own_entry
 from .library_places import DICTS, LibraryPlace, LibraryPlaces, owner_of
-from .place_values import ABSENT, changer, entries_of, find, is_atom
+from .place_values import ABSENT, changer, entries_of, find
 from .plain_variables import is_options, is_same, is_tuple
 
 

@@ -1,7 +1,6 @@
 """What a library has at a place, and how another value is put there."""
 
 import copy
-import enum
 import functools
 import threading
 from collections.abc import Callable
@@ -9,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from . import hooks
-from .atoms import ATOMS
+from .atoms import is_atom
 from .inplace import attributes_of
 from .library_places import DICTS, LibraryPlace, owner_of
 from .load_transaction import LoadTransaction
@@ -18,12 +17,6 @@ from .reducers.named import import_module
 
 #: Stands for nothing at all.
 ABSENT = object()
-
-
-def is_atom(value: Any) -> bool:
-    """Tell whether a value says all that it is, and never changes."""
-    kind = type(value)
-    return kind in ATOMS or issubclass(kind, enum.Enum)
 
 
 def find(place: LibraryPlace) -> Any:

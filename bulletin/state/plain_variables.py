@@ -12,10 +12,9 @@ from contextvars import ContextVar
 from types import BuiltinFunctionType, FunctionType, ModuleType, NoneType
 from typing import Any
 
-from .atoms import ATOMS
+from .atoms import ATOMS, is_atom
 from .entry_owners import MAX_PARTS, is_own
 from .library_places import LibraryDict, LibraryPlace
-from .place_values import is_atom
 from .reducers.registries import is_plain
 
 #: A variable of more bytes is no setting.

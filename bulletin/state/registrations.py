@@ -5,17 +5,17 @@ that are the notebook's own are one value, which travels with each cell; each si
 """
 
 import contextlib
-import itertools
 import sys
 import threading
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar, copy_context
-from itertools import islice
+from itertools import count as counter, islice
 from operator import is_
 from types import FunctionType, ModuleType
 from typing import Any, TypeAlias
 
 from . import hand_made_modules, hooks, untransferable
+from .atoms import is_atom
 from .entry_owners import (
     MAX_PARTS,
     begins_empty,
@@ -33,7 +33,7 @@ from .load_transaction import LoadTransaction
 from .names import REGISTERED
 from .object_paths import Stayed
 from .place_origins import PlaceOrigins, begins_alike, is_here_too, starts_of
-from .place_values import ABSENT, changer, find, is_atom, put
+from .place_values import ABSENT, changer, find, put
 from .plain_variables import (
     changed_options,
     is_options,
@@ -55,7 +55,7 @@ def _is_said_of_it(holder: LibraryDict, value: Any) -> bool:
     """Tell whether an entry says something of its key: it is plain, or a function that the library has made for it."""
     return (
         is_plain(value)
-        or type(value) is itertools.count
+        or type(value) is counter
         or (type(value) is FunctionType and not is_kept_for_speed(holder.attribute))
     )
 
