@@ -1,4 +1,7 @@
-"""Whether a process has ended, asked while it may be just about to."""
+"""Whether a process has ended, and whether one reads a pipe, asked while it may be just about to."""
+
+import os
+from pathlib import Path
 
 import psutil
 
@@ -10,3 +13,12 @@ def has_ended(process: psutil.Process | int) -> bool:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
+
+
+def is_read(fifo: Path) -> bool:
+    """Tell whether some process has this pipe open to read."""
+    try:
+        os.close(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
+    except OSError:
+        return False
+    return True

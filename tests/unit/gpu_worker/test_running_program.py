@@ -9,14 +9,8 @@ from pathlib import Path
 import pytest
 
 from gpu_worker.running_program import running_program
-
-
-def is_read(fifo: Path) -> bool:
-    try:
-        os.close(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
-    except OSError:
-        return False
-    return True
+from tests.processes import is_read
+from tests.waiting import until
 
 
 def count_descriptors() -> int:
@@ -42,7 +36,7 @@ def test_who_is_cancelled_while_it_starts_or_runs_ends_and_leaves_nothing_of_it(
         return runs.cancelled()
 
     assert asyncio.run(main())
-    assert not is_read(never)
+    until(lambda: not is_read(never), "the end of what was killed")
 
 
 def test_who_leaves_the_block_takes_what_the_program_has_started_along(tmp_path: Path) -> None:
@@ -56,7 +50,7 @@ def test_who_leaves_the_block_takes_what_the_program_has_started_along(tmp_path:
         return program.returncode
 
     assert asyncio.run(main()) == -9
-    assert not is_read(never)
+    until(lambda: not is_read(never), "the end of what was killed")
 
 
 def test_what_a_program_says_that_leaves_something_behind_is_heard_and_nothing_of_it_stays(tmp_path: Path) -> None:
