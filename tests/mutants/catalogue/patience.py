@@ -302,6 +302,14 @@ PATIENCE = (
         "whom a limit inside lets through has the one further out by then",
     ),
     (
+        "limit-kept-for-one-after-the-other-of-three",
+        "admission/held_inside.py",
+        "_lets_through_ms",
+        "(first_late(state.accounts, at), first_held_inside(state.accounts, at))",
+        "(first_late(state.accounts, at),)",
+        "whom several limits let through, one inside the other, has the outermost one by then",
+    ),
+    (
         "limit-kept-long-before-one-inside-lets-through",
         "accounts/kept_limits.py",
         "kept_for_late",
