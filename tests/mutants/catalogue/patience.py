@@ -302,6 +302,14 @@ PATIENCE = (
         "whom a limit inside lets through has the one further out by then",
     ),
     (
+        "who-a-limit-is-kept-from-is-told-of-a-guarantee",
+        "estimates/explain.py",
+        "_limit",
+        "for_late is not None",
+        "False",
+        "who waits since a limit is kept for somebody else reads so",
+    ),
+    (
         "limit-kept-for-one-after-the-other-of-three",
         "admission/held_inside.py",
         "_lets_through_ms",
