@@ -222,7 +222,6 @@ class State:
     def put_first(self, request: Request) -> None:
         """Let a request stand first of its project, before others that were put first."""
         self.set_key(request, request.entry.key._replace(turn=-self.next_seq()))
-        self.patience.note_late(self.accounts, request)
 
     def hold(self, request: Request, hold: RequestHold | None) -> None:
         """Put a request aside, and let it keep nothing from others; None: it waits again, as long as it has."""

@@ -92,6 +92,19 @@ def test_what_is_kept_for_who_is_late_is_not_kept_from_who_is_put_first(text: st
     assert waits(seen, "zoe") == waits(seen, "eve") == [float("inf")]
 
 
+def test_what_is_kept_for_who_is_late_and_put_first_is_kept_from_who_is_boosted() -> None:
+    """A request that was put first stands before those of a user who is boosted."""
+    seen = look(
+        quotas(LIMITED["a limit"]), nodes(1, 8),
+        at(1, notebook("x", "lab", IS_OVER_S - 1, closes_ms=0)),
+        at(1, notebook("y", "lab", IS_OVER_S + 599, closes_ms=0)),
+        at(100, notebook("zoe", "lab", 600, **TWO)), by_hand(SOON_S, "zoe", "put-first"),
+        at(2 * HOUR_S, notebook("pia", "lab", 600, closes_ms=0)), by_hand(SOON_S, "pia", "boost"),
+        last=4 * HOUR_S, but=(6,),
+    )  # fmt: skip
+    assert begins(seen, "zoe", "pia") == [10, 20]
+
+
 def test_what_is_kept_for_another_project_is_kept_from_who_is_put_first_too() -> None:
     """No other project loses anything by it (18)."""
     seen = look(
