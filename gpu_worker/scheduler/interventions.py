@@ -36,6 +36,7 @@ def intervene(state: State, event: Intervention) -> list[Action]:
         case RequestPutFirst():
             if event.request in state.pending:
                 state.put_first(state.pending[event.request])
+                state.patience.note_late(state.accounts, state.pending[event.request])  # with its turn
         case CellRequeued():
             lease = state.leases.get(event.lease)
             if lease is not None and lease.phase is Phase.BUSY and lease.qos in state.qos:

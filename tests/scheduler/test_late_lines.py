@@ -13,7 +13,7 @@ ASKS = QueueEntry(RequestId("asks"), UserName("ann"), QueueKey(0, True, 0, -2, 0
 
 def asks(shape: Shape) -> LateRequest:
     """Make what ann's request of this shape is known by."""
-    return LateRequest(ProjectId("lab"), UserName("ann"), shape.walltime_ms, shape)
+    return LateRequest(ProjectId("lab"), UserName("ann"), shape.walltime_ms, shape, since_ms=0, turn=0)
 
 
 def with_late(*shapes: Shape) -> Account:

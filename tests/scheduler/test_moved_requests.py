@@ -6,7 +6,8 @@ from bulletin.ids import RequestId, SessionId, SlotId
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action
 from gpu_worker.scheduler.invariants import check
-from tests.scheduler.bench import MINUTE, Bench, granted, reclaimed, slots
+from gpu_worker.scheduler.policy.projects import SchedulerSettings
+from tests.scheduler.bench import MINUTE, SETTINGS, Bench, granted, project, reclaimed, slots
 
 
 @pytest.fixture
@@ -97,4 +98,37 @@ def test_who_lost_a_cell_for_a_share_does_not_take_it_back_by_the_new_session() 
         bench.start(f"{session}:1")
     asked = [reclaimed(bench.later(MINUTE)) for _ in range(5)]
     assert asked == [{}] * 5
+    bench.replay()
+
+
+def test_what_a_limit_keeps_for_who_has_waited_is_kept_for_the_new_session() -> None:
+    """Another one that came later would have its turn, and what is over meanwhile would be kept for nobody."""
+    bench = Bench(SchedulerSettings(qos=SETTINGS.qos, projects=(project("lab", limit_milli=2000),)))
+    bench.join("a", slots(8))
+    for session in ("x", "y"):
+        bench.ask(session, project="lab", qos="batch", walltime_ms=90 * MINUTE)
+        bench.start(f"{session}:1")
+    bench.later(1000)
+    bench.ask("first", project="lab", gpus=2)
+    bench.later(5000)
+    bench.ask("second", project="lab", gpus=1, walltime_ms=10 * MINUTE)
+    bench.later(60 * MINUTE)
+    move(bench, "first/1")
+    assert granted(bench.free("x:1")) == []
+    assert granted(bench.free("y:1")) == ["first:1"]
+    bench.replay()
+
+
+def test_of_two_alike_at_a_limit_the_one_that_moved_is_next_yet() -> None:
+    bench = Bench(SchedulerSettings(qos=SETTINGS.qos, projects=(project("lab", limit_milli=2000),)))
+    bench.join("a", slots(8))
+    bench.ask("old", project="lab", gpus=2)
+    bench.start("old:1")
+    for session in ("first", "second"):
+        bench.later(1000)
+        bench.ask(session, project="lab", gpus=2)
+    bench.later(60 * MINUTE)
+    move(bench, "first/1")
+    assert granted(bench.free("old:1")) == ["first:1"]
+    assert granted(bench.free("first:1")) == ["second:1"]
     bench.replay()

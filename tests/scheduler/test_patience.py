@@ -155,3 +155,33 @@ def test_what_a_limit_keeps_for_who_has_waited_is_kept_when_settings_change() ->
     assert pool.wants("lab.dan") == []
     assert pool.order(["lab.ann:1", "lab.bob:1"]) == ["lab.cem:1"]
     pool.replay()
+
+
+def test_whom_a_limit_is_kept_from_is_told_for_whom() -> None:
+    pool = Quotas(project("dep", limit_milli=4000), project("lab", parent="dep"), project("course", parent="dep"))
+    pool.join("a", slots(8))
+    pool.busy("lab.ann", "lab.bob", "course.eve")
+    assert pool.wants("course.cem", gpus=3, qos="batch") == []
+    assert granted(pool.later(4 * HOUR)) == []
+    assert pool.wants("lab.dan") == pool.wants("lab.fay", qos="batch", gpus=2) == []
+    reason = "project 'dep' uses 3 of 4 GPUs that it may use"
+    assert pool.why("lab.dan/1").reason == (
+        f"{reason}, and keeps 1 GPU of the rest for somebody who has waited so long that nobody passes them"
+    )
+    assert pool.why("lab.fay/1").reason == reason
+    assert granted(pool.free("lab.ann:1")) == []
+    assert "keeps 2 GPUs of the rest" in pool.why("lab.dan/1").reason
+    assert granted(pool.free("lab.bob:1")) == ["course.cem:1"]
+    pool.replay()
+
+
+def test_who_never_borrows_is_told_of_the_limit_that_is_kept_and_not_of_the_guarantee() -> None:
+    pool = Quotas(project("lab", limit_milli=3000, guaranteed_milli=2000))
+    pool.join("a", slots(8))
+    pool.busy("lab.ann", "lab.bob")
+    assert pool.wants("lab.cem", gpus=3) == []
+    pool.later(HOUR)
+    assert pool.wants("lab.dan", qos="batch") == pool.wants("lab.fay", qos="reserved") == []
+    assert "keeps 1 GPU of the rest" in pool.why("lab.dan/1").reason
+    assert pool.why("lab.fay/1").reason.startswith("project 'lab' uses 2 of 3 GPUs that it may use, and keeps")
+    pool.replay()

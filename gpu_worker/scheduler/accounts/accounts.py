@@ -355,7 +355,7 @@ class Accounts:
         cost = self.quota_cost(account, entry.shape)
         covered = bool(account.children) and Branch(account, is_members=True).will_cover(cost, entry)
         for at in account.path:
-            yield None if covered else kept_for_late(self, at, entry.id, entry.key.walltime_ms)
+            yield None if covered else kept_for_late(self, at, account, entry)
             at_home = self.homes is not None and self.homes.cover_at(at, account, entry.shape)
             covered = covered or at.will_cover(cost, entry) or at_home
 

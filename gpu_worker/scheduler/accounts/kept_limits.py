@@ -13,7 +13,7 @@ from typing import Protocol
 from bulletin.ids import ProjectId, RequestId, UserName
 from gpu_worker.scheduler.accounts.account import Account, UsageTotals
 from gpu_worker.scheduler.accounts.late_lines import LateRequest
-from gpu_worker.scheduler.leases.shapes import Shape
+from gpu_worker.scheduler.leases.shapes import QueueEntry, Shape
 from gpu_worker.scheduler.policy.allowances import Allowances
 from gpu_worker.scheduler.policy.projects import QoS
 
@@ -52,13 +52,33 @@ def first_late(accounts: AllLimits, at: Account) -> RequestId | None:
     return at.first_late_cache[1]
 
 
-def kept_for_late(accounts: AllLimits, at: Account, request: RequestId, walltime_ms: int) -> int:
-    """Find what a project's limit keeps from a request, which runs for so long at most, for those that are late."""
+def kept_for_late(accounts: AllLimits, at: Account, account: Account, entry: QueueEntry) -> int:
+    """Find what a project's limit keeps from a request of an account in it for those that are late."""
     first, held = first_late(accounts, at), at.held_inside
-    kept = 0 if first is None or first == request else at.late[first]
-    if held is None or held.request == request or not at.late.get(held.request):
+    kept = 0 if first is None or _goes_before(at, account, entry, first) else at.late[first]
+    if held is None or not at.late.get(held.request) or _goes_before(at, account, entry, held.request):
         return kept
-    return kept + (held.kept if accounts.now_ms + walltime_ms > held.until_ms else 0)
+    return kept + (held.kept if accounts.now_ms + entry.key.walltime_ms > held.until_ms else 0)
+
+
+def _goes_before(at: Account, account: Account, entry: QueueEntry, late: RequestId) -> bool:
+    """Whether nothing is kept from a request for a late one: it is that one, or goes before it in its project.
+
+    That is since an admin put it first, or boosted its user, or both are late and alike, and it is first in line.
+    """
+    if entry.id == late:
+        return True
+    its = at.late_lines.requests[late]
+    if its.project != account.project.id:
+        return False
+    mine = entry.key.turn, not _is_boosted(account, entry.user)
+    others = its.turn, not _is_boosted(account, its.user)
+    return mine < others or (mine == others and at.late_lines.is_alike_before(entry, late))
+
+
+def _is_boosted(account: Account, name: UserName) -> bool:
+    user = account.users.get(name)
+    return user is not None and user.is_boosted
 
 
 def first_held_inside(accounts: AllLimits, at: Account) -> RequestId | None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from bulletin.ids import ProjectId, RequestId, UserName
-from gpu_worker.scheduler.leases.shapes import Shape
+from gpu_worker.scheduler.leases.shapes import QueueEntry, Shape
 
 
 class LateRequest(NamedTuple):
@@ -16,6 +16,8 @@ class LateRequest(NamedTuple):
     user: UserName
     walltime_ms: int
     shape: Shape
+    since_ms: int  #: where it stands among those that are late
+    turn: int  #: below 0 for one that an admin put first
 
 
 class HeldInside(NamedTuple):
@@ -49,6 +51,13 @@ class LateLines(msgspec.Struct):
             self.lines[key] = dict(sorted(line.items(), key=lambda one: one[1]))
         self.requests[request] = late
 
+    def rename(self, request: RequestId, to: RequestId) -> None:
+        """Know a request by another name from now on; it keeps its place."""
+        late = self.requests[request]
+        line = self.lines[late.shape, late.project]
+        self.lines[late.shape, late.project] = {to if name == request else name: line[name] for name in line}
+        self.requests[to] = self.requests.pop(request)
+
     def discard(self, request: RequestId) -> int | None:
         """Take a request out, and return its number; None where it was not there."""
         late = self.requests.pop(request, None)
@@ -61,6 +70,15 @@ class LateLines(msgspec.Struct):
         if not line:
             del self.lines[key]
         return number
+
+    def is_alike_before(self, entry: QueueEntry, late: RequestId) -> bool:
+        """Whether a request is late, too, asks for the same, and stands before: who is first in line is asked first.
+
+        What is kept for either one is for whoever is asked first: who became late first may stand behind.
+        """
+        mine, its = self.requests.get(entry.id), self.requests[late]
+        is_alike = mine is not None and (mine.shape, mine.project) == (its.shape, its.project)
+        return is_alike and entry.key.since_ms <= its.since_ms
 
     def note_placed(self, request: RequestId, *, is_placed: bool) -> None:
         """Note that room is made for a request, or no longer is."""

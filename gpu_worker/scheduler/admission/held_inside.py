@@ -36,7 +36,7 @@ def _find(state: State, at: Account, late: Request) -> HeldInside | None:
 
 def _lets_through_ms(state: State, at: Account, limit: int, late: Request) -> int | None:
     """When so many cells of a project are over that its limit lets a request through; None where others come before."""
-    if first_late(state.accounts, at) != late.id:
+    if late.id not in (first_late(state.accounts, at), first_held_inside(state.accounts, at)):
         return None
     priority = state.qos[late.qos].priority
     staying = [one for one in _using(state, at) if not _gives_way(state, one, late, priority)]

@@ -13,6 +13,7 @@ def move_request(state: State, event: RequestMoved) -> None:
     before = state.pending.get(event.request)
     if before is None:
         return
+    state.patience.rename_late(state.accounts, before, event.to)
     state.drop(before, RequestStatus.WITHDRAWN)
     entry = msgspec.structs.replace(before.entry, id=event.to)
     request = msgspec.structs.replace(

@@ -189,10 +189,33 @@ def _limit(state: State, request: Request, turn_ms: int | None) -> str | None:
         is_one = kept == GPU_MILLI
         amount = f"{show_gpus(kept, on_cpu=on_cpu)} {'is' if is_one else 'are'}"
         return _joined(f"{amount} kept for projects that lend no more", _ends(state, turn_ms))
-    if not accounts.is_allowed(account, request.entry):
+    for_late = _kept_for_late(state, request)
+    if for_late is not None:
+        return for_late
+    if qos.must_be_in_quota and not accounts.is_allowed(account, request.entry):
         never, later = f"QoS {qos.name!r} never borrows", _hours(state, request)
         lack = _lack_beside_homes(state, account, cost) or _lack_of_guarantee(account, cost, on_cpu=on_cpu)
         return f"{never}, and {later or lack}"
+    return None
+
+
+def _kept_for_late(state: State, request: Request) -> str | None:
+    """Say that a limit would let it through, but is kept for one that is late; None where that makes no difference."""
+    account, cost, priority = (
+        state.accounts.of(request.project),
+        request.entry.shape.cost,
+        state.qos[request.qos].priority,
+    )
+    if not cost:
+        return None
+    gives_way = account.used_below(state.qos, priority) + account.given_up_beside(state.qos, priority)
+    for at, kept in zip(account.path, state.accounts.kept_in_limits(account, request.entry), strict=True):
+        if at.limit is None or not kept or at.used - gives_way + cost + kept <= at.limit:
+            continue
+        on_cpu = state.slot_catalog.is_on_cpu(request.lane)
+        rest = show_gpus(min(kept, at.limit - at.used), on_cpu=on_cpu)
+        uses = f"project {at.project.id!r} uses {_of(at.used, at.limit, on_cpu=on_cpu)} that it may use"
+        return f"{uses}, and keeps {rest} of the rest for somebody who has waited so long that nobody passes them"
     return None
 
 

@@ -80,11 +80,22 @@ class Patience:
         if not request.is_late_in_pool:
             return
         accounts.user_of(request.project, request.user).late = request.id
-        late = LateRequest(request.project, request.user, request.entry.key.walltime_ms, request.entry.shape)
+        entry = request.entry
+        key = entry.key
+        late = LateRequest(request.project, request.user, key.walltime_ms, entry.shape, request.since_ms, key.turn)
         for at in accounts.of(request.project).path:
-            at.late[request.id] = request.entry.shape.cost
+            at.late[request.id] = entry.shape.cost
             at.late_lines.add(request.id, late)
         accounts.of(request.project).note_change()
+
+    @staticmethod
+    def rename_late(accounts: Accounts, request: Request, to: RequestId) -> None:
+        """Have what is kept for a late request be kept for one that stands in its place, and is noted next."""
+        if not request.is_late_in_pool:
+            return
+        for at in accounts.of(request.project).path:
+            at.late = {to if name == request.id else name: cost for name, cost in at.late.items()}
+            at.late_lines.rename(request.id, to)
 
     @staticmethod
     def forget_late(accounts: Accounts, request: Request, *, is_granted: bool) -> None:

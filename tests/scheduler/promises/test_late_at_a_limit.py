@@ -4,6 +4,8 @@
 Whom something else holds back has nobody wait meanwhile (5).
 """
 
+import itertools
+
 import pytest
 
 from bulletin.ids import AgentId
@@ -183,6 +185,38 @@ def test_who_waits_at_two_limits_waits_one_walltime_for_both(limit: int) -> None
         last=3 * HOUR_S, but=(6,),
     )  # fmt: skip
     assert waits(seen, "large")[0] <= 1800 + HOUR_S
+
+
+@pytest.mark.parametrize("between", [0, 1])
+@pytest.mark.parametrize(("outer", "inner", "dep", "uni"), [(5, 4, 1, 2), (5, 3, 1, 2), (6, 4, 1, 3), (4, 3, 1, 1)])
+def test_who_waits_at_more_than_two_limits_waits_one_walltime_for_all(
+    outer: int, inner: int, dep: int, uni: int, between: int
+) -> None:
+    """The department's was kept for it meanwhile, and the university's was full again when that let it through."""
+    seen = look(
+        quotas(HOUR_LONG + nested(outer, *[outer] * between, inner)), nodes(1, 12),
+        ask(2, 1, "lab", 3500, name="first"), ask(1000, 1, "lab", *LONG_CELLS_ALL_DAY, name="second", think_s=1),
+        ask(2, dep, "inner", *LONG_CELLS_ALL_DAY, name="third", think_s=1),
+        ask(1100, 1, "inner", *LONG_CELLS_ALL_DAY, name="fourth", think_s=1),
+        ask(3, uni, "outer", *LONG_CELLS_ALL_DAY, name="fifth", think_s=1),
+        ask(1300, uni, "outer", *LONG_CELLS_ALL_DAY, name="sixth", think_s=1),
+        ask(30, 1, "lab", 300, gpus=2, name="large"),
+        last=4 * HOUR_S, but=(6,),
+    )  # fmt: skip
+    assert waits(seen, "large")[0] <= 1800 + HOUR_S
+
+
+def nested(*limits: int) -> str:
+    """Write a lab that may use 2 GPUs in so many projects, one in the other, with others in the first and the last."""
+    names = [f"level{number}" for number in range(len(limits))]
+    inside = [("", names[0]), *itertools.pairwise([*names, "lab"]), (names[0], "outer"), (names[-1], "inner")]
+    known = dict(zip(names, limits, strict=True)) | {"lab": 2}
+    return "".join(
+        f"[projects.{name}]\n"
+        + (f'parent = "{parent}"\n' if parent else "")
+        + (f"limit = {known[name]}\n" if name in known else "")
+        for parent, name in inside
+    )
 
 
 @pytest.mark.parametrize("minutes", [10, 30])
