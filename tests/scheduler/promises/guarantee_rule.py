@@ -99,8 +99,7 @@ class GuaranteeRule(Rule):
                 del self.debts.get(side, [])[:1]
         granted = [action for action in actions if isinstance(action, act.Grant)]
         self._pay(view, granted)
-        given = {view.books.leases[one.lease].project for one in granted if one.lease in view.books.leases}
-        served = {side for project in given for side in view.tree.chain(project)}
+        given = [view.books.leases[one.lease] for one in granted if one.lease in view.books.leases]
         may_run = [
             request
             for request in view.may_run_together
@@ -118,7 +117,7 @@ class GuaranteeRule(Rule):
             for promise, place, covers in self._places(view, request):
                 key = (request.event.request, promise)
                 clock = self.clocks.get(key)
-                if clock is None or not served.isdisjoint(view.tree.chain(request.event.project)):
+                if clock is None or any(_is_served_with(view, request, lease) for lease in given):
                     leaving = "; ".join(map(str, place.leaving)) or "nobody has to leave"
                     facts = f"{request}, covered by {covers or 'nothing'}, could have {place.agent}: {leaving}"
                     until_ms = self.times.until(view, place.leaving, together=not is_simple(view, request))
@@ -263,6 +262,14 @@ def _leaves_over(view: View, lease: Tenancy, request: Waiting) -> bool:
         if sum(books.matches(request.event, slot) for slot in slots) > taken:
             return True
     return False
+
+
+def _is_served_with(view: View, request: Waiting, lease: Tenancy) -> bool:
+    """Whether what was granted is of the request's own sides, or is something that it could have had."""
+    sides = view.tree.chain(request.event.project)
+    there = view.books.machines[lease.agent].slots
+    could_have = any(view.books.matches(request.event, there[name]) for name in lease.slots)
+    return could_have or not set(sides).isdisjoint(view.tree.chain(lease.project))
 
 
 def _is_for_higher(view: View, lease: Tenancy) -> bool:
