@@ -9,7 +9,9 @@ slices; requests for one to eight GPUs of either type, for slices, for CPUs and 
 In each round a cell ends, its session makes room, the next one is granted and starts, and somebody asks anew, so the
 line keeps its length. What was borrowed is reclaimed for whom a guarantee covers. *reclaimed at once* are the steps in
 which what runs has just become old enough for that, and nobody has waited for long enough to take for a share. Times
-are means over all steps, of the process alone, and the longest. What counts is the growth from one length to the next.
+are means over all steps, of the process alone, and the longest. *never borrows, beside hot*: a project of 424 GPUs has
+400 hot sessions, in it or in 40 projects inside it, and asks 24 times in a class that never borrows, for each of which
+one of its batch cells goes. What counts is the growth from one length to the next.
 """
 
 import argparse
@@ -171,6 +173,46 @@ class Mixed(Pool):
         )  # fmt: skip
 
 
+class BesideHot(Pool):
+    """A project, perhaps with others inside it, whose sessions are hot on half of the nodes and run batch elsewhere."""
+
+    def __init__(self, hot: int, running: int, inside: int) -> None:
+        self.hot, self.running, self.inside = hot, running, inside
+        whole = Project(id=ProjectId("lab"), guaranteed_milli=1000 * hot)
+        super().__init__([whole, *(Project(id=ProjectId(f"p{n}"), parent=whole.id) for n in range(inside))])
+
+    def node(self, number: int) -> ev.AgentJoined:
+        """Describe a node of the type whose GPUs are hot, or of the other one."""
+        kind, gpus = ("L4" if number < self.hot // GPUS else "H100"), GPUS
+        if number >= (self.hot + self.running) // GPUS:
+            gpus = 0  # all others are of no use here
+        slots = tuple(ev.Slot(SlotId(f"gpu-{n}"), "gpu", kind, 80 * GB) for n in range(gpus))
+        return ev.AgentJoined(AgentId(f"a{number}"), f"n{number}", slots)
+
+    def of_class(self, number: int, qos: str, kind: str) -> ev.RequestSubmitted:
+        """Describe a request of a class of service for a type."""
+        project = f"p{number % self.inside}" if self.inside and kind == "L4" else "lab"
+        return ev.RequestSubmitted(
+            RequestId(f"r{number}"), LeaseId(f"l{number}"), SessionId(f"s{number}"), UserName(f"u{number}"),
+            ProjectId(project), qos, 1, gpu_type=kind,
+        )  # fmt: skip
+
+    def ask_firmly(self) -> tuple[float, float]:
+        """Milliseconds a step while for each of those requests a cell goes: the mean, and the longest."""
+        for _ in range(self.hot):
+            self.say(self.of_class(next(self.numbers), "batch", "L4"))
+        for _ in range(self.running):
+            self.say(self.of_class(next(self.numbers), "batch", "H100"))
+        for lease, cell in self.busy[: self.hot]:
+            self.say(ev.CellEnded(lease, cell))
+        self.now_ms += 120_000
+        self.times_s.clear()
+        for _ in range(self.running):
+            self.step(self.of_class(next(self.numbers), "reserved", "H100"))
+        self.step(ev.Tick())
+        return 1000 * sum(self.times_s) / len(self.times_s), 1000 * max(self.times_s)
+
+
 def main() -> None:
     """Print a table, and write it as JSON where asked."""
     parser = argparse.ArgumentParser()
@@ -184,6 +226,8 @@ def main() -> None:
     for length in lengths[:2]:
         found[f"mixed, {length:,}, reclaimed at once"] = Mixed().reclaim_at_once(length)
     found[f"flat, {lengths[-1]:,} of {len(MINUTES)} walltimes"] = Flat(MINUTES).of_length(lengths[-1], rounds)
+    for inside in (0, 40):
+        found[f"never borrows, beside hot{' in 40' if inside else ''}"] = BesideHot(400, 24, inside).ask_firmly()
     for title, (mean, worst) in found.items():
         print(f"{title:>36}: {mean:8.3f} ms a step, {worst:8.3f} at worst")
     if chosen.json:

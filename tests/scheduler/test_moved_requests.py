@@ -2,7 +2,7 @@
 
 import pytest
 
-from bulletin.ids import RequestId, SessionId, SlotId
+from bulletin.ids import LeaseId, RequestId, SessionId, SlotId
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action
 from gpu_worker.scheduler.invariants import check
@@ -92,7 +92,12 @@ def test_who_lost_a_cell_for_a_share_does_not_take_it_back_by_the_new_session() 
     assert granted(bench.free("loses:1")) == ["takes:1"]
     bench.start("takes:1")
     bench.ask("loses", n=2, project="b", gpu_type="H100")
-    move(bench, "loses/2")
+    before = "loses/2"
+    for session in ("new", "newer", "newest"):
+        move(bench, before, session)
+        before = f"{session}/1"
+    takes = bench.scheduler.state.leases[LeaseId("takes:1")]
+    assert takes.took == {"newest"}, "whoever moves on and on makes nothing grow"
     for session in ("more", "rest"):
         bench.ask(session, project="a", gpu_type="L4")
         bench.start(f"{session}:1")

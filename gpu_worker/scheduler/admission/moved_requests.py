@@ -23,6 +23,6 @@ def move_request(state: State, event: RequestMoved) -> None:
     takers: list[Request | Lease] = [*state.pending.values(), *state.leases.values()]
     for taker in takers:  # it takes nothing back from who took from it
         if before.session in taker.took:
-            taker.took |= {event.session}
+            taker.took = taker.took - {before.session} | {event.session}
     state.patience.note_late(state.accounts, request)
     state.patience.watch(state.accounts, state.pending, (request.project, request.user))

@@ -116,9 +116,17 @@ TAKEN_IN_VAIN = (
     (
         "hot-session-begins-in-the-way-of-who-never-borrows",
         "placement/kept_quota.py",
-        "KeptQuota.hot_in_way",
-        "leaving.append(lease)",
-        "pass",
+        "KeptQuota._leaving",
+        "{lease.id for lease in rest if _likeness(lease) == like}",
+        "set()",
         "a hot session leaves that would begin with what goes for a class that never borrows",
+    ),
+    (
+        "hot-sessions-leave-together",
+        "placement/kept_quota.py",
+        "KeptQuota._leaving",
+        "rest = rest[fits:]",
+        "pass",
+        "only so many hot sessions leave as would be in the way of who never borrows, those used last at last",
     ),
 )

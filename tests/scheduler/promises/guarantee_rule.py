@@ -7,6 +7,7 @@ comes pays the oldest. Requests that want more than that, or that take from thei
 import dataclasses
 from collections.abc import Sequence
 
+from bulletin.ids import RequestId
 from gpu_worker.scheduler import actions as act, events as ev
 from gpu_worker.scheduler.policy.projects import GPU_MILLI, show_gpus
 from tests.scheduler.promises.books import Tenancy, Waiting
@@ -37,6 +38,7 @@ class Clock:
     facts: str
     known: frozenset[str] = frozenset()  #: leases that could go when it began
     covers: Side | None = None  #: whose guarantee covers it
+    has_left_over: bool = False  #: it waits for what a cell leaves that goes for somebody else
 
 
 def is_simple(view: View, request: Waiting) -> bool:
@@ -97,6 +99,7 @@ class GuaranteeRule(Rule):
                 del self.debts.get(side, [])[:1]
         granted = [action for action in actions if isinstance(action, act.Grant)]
         self._pay(view, granted)
+        given = [view.books.leases[one.lease] for one in granted if one.lease in view.books.leases]
         may_run = [
             request
             for request in view.may_run_together
@@ -114,7 +117,7 @@ class GuaranteeRule(Rule):
             for promise, place, covers in self._places(view, request):
                 key = (request.event.request, promise)
                 clock = self.clocks.get(key)
-                if clock is None or granted:
+                if clock is None or any(_is_served_with(view, request, lease) for lease in given):
                     leaving = "; ".join(map(str, place.leaving)) or "nobody has to leave"
                     facts = f"{request}, covered by {covers or 'nothing'}, could have {place.agent}: {leaving}"
                     until_ms = self.times.until(view, place.leaving, together=not is_simple(view, request))
@@ -174,18 +177,21 @@ class GuaranteeRule(Rule):
         """Give more time where a cell is taken back that ran already, and is borrowed only from a later time on.
 
         And where one is that whoever is owed something by the same guarantee has to yield: to one inside, or to a
-        higher class of its project (12). And to one request where one is that leaves more GPUs than somebody else
-        needs: whoever is to have one of them has nobody else go (2).
+        higher class of its project (12). And once to one request where one is that leaves a GPU for it beside what
+        somebody else needs: whoever is to have that has nobody else go (2).
         """
         for side, debts in self.debts.items():
             yielded = [lease for lease in given_back if side in self._moved.get(lease.lease, ())]
             for debt in debts:
                 ran = [one for one in given_back if one.lease not in debt.known and one.began_ms <= debt.since_ms]
                 _extend(debt, self.times, view, [*ran, *yielded])
-        for clock in self.clocks.values():
+        for (name, _), clock in self.clocks.items():
             yielded = [lease for lease in given_back if clock.covers in self._moved.get(lease.lease, ())]
             ran = [one for one in given_back if clock.promise == 1 and one.began_ms <= clock.since_ms]
-            _extend(clock, self.times, view, [*yielded, *(one for one in ran if len(one.slots) > 1)])
+            request = view.books.waiting.get(RequestId(name))
+            left_over = [one for one in ran if request is not None and _leaves_over(view, one, request)]
+            _extend(clock, self.times, view, yielded if clock.has_left_over else [*yielded, *left_over])
+            clock.has_left_over |= bool(left_over)
 
     def _note_moved(self, view: View, given_back: Sequence[Tenancy]) -> None:
         """Note which cells are taken back that only a side covers, for one inside it; or for a higher class of it."""
@@ -238,6 +244,32 @@ def _extend(clock: Clock, times: ReclaimTime, view: View, leaving: Sequence[Tena
     """Give so much more time that all of these can have left."""
     if leaving:
         clock.until_ms = max(clock.until_ms, times.until(view, leaving))
+
+
+def _leaves_over(view: View, lease: Tenancy, request: Waiting) -> bool:
+    """Whether a cell that goes leaves a GPU that serves a request, beside what somebody needs for whom it may go."""
+    books, there = view.books, view.books.machines[lease.agent]
+    if not books.is_of_size(request.event, there):
+        return False
+    slots = [there.slots[name] for name in lease.slots]
+    for other in books.waiting.values():
+        theirs = [slot for slot in slots if books.matches(other.event, slot)]
+        is_right = view.covered(other) is not None or other.event.project == lease.project
+        if other is request or not is_right or not theirs or not books.is_of_size(other.event, there):
+            continue
+        besides = [slot for slot in theirs if not books.matches(request.event, slot)]
+        taken = max(0, books.number(other.event) - len(besides))
+        if sum(books.matches(request.event, slot) for slot in slots) > taken:
+            return True
+    return False
+
+
+def _is_served_with(view: View, request: Waiting, lease: Tenancy) -> bool:
+    """Whether what was granted is of the request's own sides, or is something that it could have had."""
+    sides = view.tree.chain(request.event.project)
+    there = view.books.machines[lease.agent].slots
+    could_have = any(view.books.matches(request.event, there[name]) for name in lease.slots)
+    return could_have or not set(sides).isdisjoint(view.tree.chain(lease.project))
 
 
 def _is_for_higher(view: View, lease: Tenancy) -> bool:

@@ -50,15 +50,15 @@ class PoolRule(Rule):
 
     def step(self, event: ev.Event, actions: Sequence[act.Action], view: View) -> None:
         """Judge what has begun, and for how long owners have waited."""
-        for action in actions:
-            lease = view.books.leases.get(action.lease) if isinstance(action, act.Grant) else None
-            if lease is not None:
-                self._judge_never(lease, view)
+        grants = [action.lease for action in actions if isinstance(action, act.Grant)]
+        given = [view.books.leases[name] for name in grants if name in view.books.leases]
+        for lease in given:
+            self._judge_never(lease, view)
+        served = {(lease.project, self._pool_of(view, lease)) for lease in given}
         for (project, pool), guaranteed in self._owned.items():
             uses = sum(lease.cost for lease in self._uses(view, pool) if lease.project == project)
             waits = [one for one in view.books.waiting.values() if self._asks_there(view, one, project, pool)]
-            granted = any(isinstance(a, act.Grant) and a.lease in view.books.leases for a in actions)
-            if not waits or uses + GPU_MILLI > guaranteed or granted:
+            if not waits or uses + GPU_MILLI > guaranteed or (project, pool) in served:
                 self._since.pop((project, pool), None)
                 continue
             since_ms = self._since.setdefault((project, pool), view.now_ms)
