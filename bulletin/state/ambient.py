@@ -111,6 +111,9 @@ def prepare(found: Ambient, *, is_overlay: bool) -> None:
     It is set once more when all values are there: what was imported meanwhile may have set itself up.
     """
     surround(found, is_overlay=is_overlay)
+    if "numpy" in found:  # what is a NaN as values load is to be one in the next cell; see `atoms.usual_nan`
+        with contextlib.suppress(ImportError):  # `settle` says it
+            importlib.import_module("numpy")
     settings.prepare(found.get("settings", {}))
     if is_overlay:
         close_figures_but(found.get("figures", ()))

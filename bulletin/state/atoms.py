@@ -1,8 +1,8 @@
 """Values without identity: two that are equal are as good as one."""
 
 import enum
-import importlib
 import math
+import sys
 from types import EllipsisType, NoneType, NotImplementedType
 from typing import Any
 
@@ -32,12 +32,6 @@ _MAX_SEARCHED = 2**20
 
 
 def usual_nan() -> float:
-    """Return numpy's NaN where there is numpy, else that of `math`: the object that most people's NaNs are.
-
-    Numpy is imported for it: a NaN that comes again, after numpy has come, is to be the key of the dict that does not.
-    """
-    try:
-        nan: float = importlib.import_module("numpy").nan
-    except ImportError:
-        return math.nan
-    return nan
+    """Return numpy's NaN where numpy is imported, else that of `math`: the object that most people's NaNs are."""
+    numpy: Any = sys.modules.get("numpy")
+    return getattr(numpy, "nan", math.nan)

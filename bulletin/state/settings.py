@@ -90,6 +90,9 @@ def now_of(kinds: Iterable[str]) -> Settings:
 def prepare(found: Settings) -> None:
     """Set what values rely on as they load: where modules are found, and the precision of libraries, for instance."""
     now = current()
+    if found.get("warnings") != _settled.get("warnings", (None, None))[0]:
+        with contextlib.suppress(Exception):  # as below
+            _import_categories(pickle.loads(found["warnings"]))  # or the values would meet a library less than the next
     for name in found.keys() & {"path", *LIBRARY_KINDS}:
         kind = KINDS[name]
         if found[name] == now.get(name):

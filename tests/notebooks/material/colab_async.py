@@ -139,7 +139,6 @@ sorted(done.get() for _ in threads)
 del threads, thread, done
 
 # %%
-# stays: pool
 with ThreadPoolExecutor(3) as pool:
     mapped = list(pool.map(functools.partial(pow, 2), range(6)))
 mapped
