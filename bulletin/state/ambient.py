@@ -114,7 +114,7 @@ def prepare(found: Ambient, *, is_overlay: bool) -> None:
     if "numpy" in found:  # what is a NaN as values load is to be one in the next cell; see `atoms.usual_nan`
         with contextlib.suppress(ImportError):  # `settle` says it
             importlib.import_module("numpy")
-    settings.prepare(found.get("settings", {}))
+    settings.prepare(found.get("settings", {}), is_whole=is_overlay)
     if is_overlay:
         close_figures_but(found.get("figures", ()))
 

@@ -87,12 +87,16 @@ def now_of(kinds: Iterable[str]) -> Settings:
     return {name: now[name] if name in now else pickle.dumps(KINDS[name].default) for name in kinds if name in KINDS}
 
 
-def prepare(found: Settings) -> None:
-    """Set what values rely on as they load: where modules are found, and the precision of libraries, for instance."""
+def prepare(found: Settings, *, is_whole: bool) -> None:
+    """Set what values rely on as they load: where modules are found, and the precision of libraries, for instance.
+
+    With `is_whole`, of the executor's side, the libraries are imported that `write` would import after the values: those
+    of the first cell would meet others than those of the next.
+    """
     now = current()
-    if found.get("warnings") != _settled.get("warnings", (None, None))[0]:
+    if is_whole and found.get("warnings") != _settled.get("warnings", (None, None))[0]:
         with contextlib.suppress(Exception):  # as below
-            _import_categories(pickle.loads(found["warnings"]))  # or the values would meet a library less than the next
+            _import_categories(pickle.loads(found["warnings"]))
     for name in found.keys() & {"path", *LIBRARY_KINDS}:
         kind = KINDS[name]
         if found[name] == now.get(name):

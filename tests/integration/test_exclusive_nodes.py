@@ -115,7 +115,8 @@ def test_who_may_have_a_node_has_it_alone_and_a_broker_that_is_started_again_kno
 
     def come() -> None:
         assert other.run("%%gpu\nprint('beside')").stream() == "beside\n"
-        assert pool.states() == {"small": ["hot"], "large": ["busy", "busy"]}
+        expected = {"small": ["hot"], "large": ["busy", "busy"]}
+        until(lambda: pool.states() == expected, "the other cell to be over, beside the node that one has alone")
         over.touch()
 
     ran = alone.run_until(f"%%gpu {ALONE}\nprint('begun', flush=True)\n{waits}", shows="begun", then=come)
