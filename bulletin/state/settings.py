@@ -90,8 +90,8 @@ def now_of(kinds: Iterable[str]) -> Settings:
 def prepare(found: Settings, *, is_whole: bool) -> None:
     """Set what values rely on as they load: where modules are found, and the precision of libraries, for instance.
 
-    With `is_whole`, of the executor's side, the libraries are imported that `write` would import after the values: those
-    of the first cell would meet others than those of the next.
+    With `is_whole`, of the executor's side, the libraries are imported that `write` would import after the values, or
+    those of the first cell would meet others than those of the next.
     """
     now = current()
     if is_whole and found.get("warnings") != _settled.get("warnings", (None, None))[0]:
