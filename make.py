@@ -35,7 +35,7 @@ from making.python_environments import PYTHON, VENV, install, install_torch, mak
 from making.second_try import run_tests
 
 #: All tests, in more processes than cores: for half of its time a test waits for a kernel, a pool or a browser.
-EVERYTHING = ("--numprocesses", str((os.cpu_count() or 1) + 2), "--dist", "worksteal", "--durations", "60")
+EVERYTHING = ("--numprocesses", str((os.cpu_count() or 1) + 1), "--dist", "worksteal", "--durations", "60")
 
 
 def run(_: list[str]) -> None:
