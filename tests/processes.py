@@ -22,3 +22,11 @@ def is_read(fifo: Path) -> bool:
     except OSError:
         return False
     return True
+
+
+def is_running(process: psutil.Process, word: str) -> bool:
+    """Tell whether a process runs that has this among its words; one that has ended has none."""
+    try:
+        return word in process.cmdline()
+    except psutil.NoSuchProcess:  # a zombie is one
+        return False

@@ -1,7 +1,6 @@
 """Pools whose agents an engine starts, and what each engine needs for it on this host."""
 
-import os
-import signal
+import contextlib
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,7 +13,7 @@ from gpu_worker.node_registry import NodeRegistry
 from tests.clean_environ import clean_environ
 from tests.integration.conftest import LEAVES_SOON, PATIENCE_S, until
 from tests.integration.nodes import picture
-from tests.processes import has_ended
+from tests.processes import has_ended, is_running
 
 #: Soon, so that tests need not wait.
 SOON = ("--Scaling.look=0.3", "--Scaling.patience=0", LEAVES_SOON)
@@ -99,7 +98,7 @@ class EnginePool:
     def kill(self) -> None:
         """Kill the pool's own processes, and nothing that they started elsewhere."""
         own = psutil.Process(self.process.pid)
-        parts = [child for child in own.children() if "broker" in child.cmdline()]
+        parts = [child for child in own.children() if is_running(child, "broker")]
         self.process.kill()
         self.process.wait(PATIENCE_S)
         for part in parts:
@@ -131,7 +130,8 @@ def slurm_options(*options: str) -> Sequence[str]:
 
 
 def kill(processes: Sequence[psutil.Process]) -> None:
-    """Kill agents, and wait until they are gone."""
+    """Kill agents, and wait until they are gone; one may be by itself."""
     for process in processes:
-        os.kill(process.pid, signal.SIGKILL)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
     psutil.wait_procs(processes, PATIENCE_S)

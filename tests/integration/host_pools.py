@@ -86,6 +86,8 @@ class Site:
             "BULLETIN_ADDRESS": found["address"],
             "BULLETIN_PUBLIC_KEY": found["public_key"],
             "JUPYTERHUB_API_TOKEN": f"{user}-token",
+            # Root's own is below what is mounted over it, and other tests' kernels write to its history.
+            "IPYTHONDIR": str(self.hosts[on].folder / "ipython"),
         }
         notebook = Notebook(environ, self.hosts[on].folder, under=self.hosts[on].under)
         self.stack.callback(notebook.close)
