@@ -18,6 +18,7 @@ from gpu_worker.broker.leaving_nodes import LeavingNodes
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.ledger_notes import LedgerNotes
 from gpu_worker.broker.metering import Metering
+from gpu_worker.broker.picture import draw
 from gpu_worker.broker.policy import Policy, in_force
 from gpu_worker.broker.policy_follower import PolicyFollower
 from gpu_worker.broker.quota_editing import QuotaEditing
@@ -213,6 +214,12 @@ class BrokerParts:
     def project(self, name: str) -> Project | None:
         account = self.shell.scheduler.state.accounts.by_id.get(ProjectId(name))
         return None if account is None else account.project
+
+    def picture(self, viewer: Person) -> wire.Picture:
+        """What the broker's picture shows to somebody."""
+        no_words = {"counters": {}, "ledger_problem": "", "started_ms": 0, "serves_hub": True}
+        parts = (self.shell, self.agents, self.ledger, self.clock_ms, self.console.drains.why)
+        return asyncio.run(draw(viewer, *parts, **no_words))  # type: ignore[arg-type]
 
     def step(self, event: events.Event) -> None:
         asyncio.run(self.shell.step(event))

@@ -1,11 +1,9 @@
 """What an agent's clock said, and how long ago that was, as a broker hears it late or not."""
 
-import asyncio
 import time
 
 from bulletin.wire import messages as wire
 from gpu_worker.broker.agent_clock import AgentClock
-from gpu_worker.broker.picture import draw
 from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, BrokerParts
 
 
@@ -41,23 +39,7 @@ def test_by_how_much_a_clock_of_the_day_is_off_is_told_to_admins_and_a_message_t
     for late_ms in (0, 60_000):  # the second waited for so long
         pool.report("honest", wire.Ping(day_ms=day_ms + 200_000 - late_ms))
         pool.report("lying", wire.Ping(day_ms=day_ms - late_ms))
-    told = {
-        person.user: asyncio.run(
-            draw(
-                person,
-                pool.shell,
-                pool.agents,
-                pool.ledger,
-                pool.clock_ms,
-                lambda _: "",
-                started_ms=0,
-                counters={},
-                ledger_problem="",
-                serves_hub=True,
-            )
-        ).clocks_ahead_ms
-        for person in (ADMIN, ANN)
-    }
+    told = {person.user: pool.picture(person).clocks_ahead_ms for person in (ADMIN, ANN)}
     [(node, ahead_ms)] = told[ADMIN.user].items()
     assert node == "honest"
     assert 190_000 < ahead_ms <= 200_000

@@ -1,6 +1,5 @@
 """The node that a user has brought is run by somebody who is trusted with nothing but their own cells."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from gpu_worker.broker.agent_admission import AgentAdmission, KeyOf
 from gpu_worker.broker.metering import Metering
 from gpu_worker.broker.node_notes import AWAITED_MS
 from gpu_worker.broker.own_node_claims import MOST_SLOTS
-from gpu_worker.broker.picture import draw
 from gpu_worker.broker.pool_report import draw_pool
 from gpu_worker.broker.recall import past
 from gpu_worker.node_registry import NodeRegistry
@@ -276,20 +274,7 @@ def test_who_waits_for_it_alone_is_in_nobody_elses_line(pool: BrokerParts) -> No
     assert waiting(pool) == {"ann"}
     seen = {}
     for person in (ANN, EVE, ADMIN):
-        drawn = asyncio.run(
-            draw(
-                person,
-                pool.shell,
-                pool.agents,
-                pool.ledger,
-                pool.clock_ms,
-                lambda _: "",
-                started_ms=0,
-                counters={},
-                ledger_problem="",
-                serves_hub=True,
-            )
-        )
+        drawn = pool.picture(person)
         seen[person.user] = [one.user for one in drawn.waiting]
     assert seen == {"ann": ["ann"], "eve": [], "root": ["ann"]}
 
