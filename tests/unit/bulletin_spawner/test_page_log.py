@@ -74,6 +74,16 @@ def test_of_one_kind_so_many_lines_are_written_in_a_minute_and_the_next_says_wha
     assert written.lines[-1] == "404 GET /50%s (1.2.3.4) 1 ms (and 50 before it, left out)"
 
 
+@pytest.fixture
+def visits(written: _Lines, monkeypatch: pytest.MonkeyPatch) -> Iterator[_Lines]:
+    """The lines of Tornado's own log of what was asked."""
+    monkeypatch.setattr(access_log, "handlers", [written])
+    level = access_log.level
+    access_log.setLevel(logging.INFO)  # and not its attribute: a logger remembers what it is to write until it is told
+    yield written
+    access_log.setLevel(level)
+
+
 def visit(method: str, path: str, user: str = "", status: int = 200) -> None:
     """Let the page answer a request and log it."""
     connection = SimpleNamespace(set_close_callback=lambda _: None, no_keep_alive=False)
@@ -97,24 +107,21 @@ def visit(method: str, path: str, user: str = "", status: int = 200) -> None:
     ],
 )
 def test_what_somebody_changes_is_written_however_much_else_is_asked(
-    written: _Lines, monkeypatch: pytest.MonkeyPatch, others: tuple[str, str, int]
+    visits: _Lines, others: tuple[str, str, int]
 ) -> None:
     """Some pages that are left open ask more often than lines are written; a stranger may as well."""
-    monkeypatch.setattr(access_log, "handlers", [written])
-    monkeypatch.setattr(access_log, "level", logging.INFO)
     method, user, status = others
     for _ in range(MOST_A_MINUTE + 1):
         visit(method, "/api/v1/me", user, status)
     visit("DELETE", "/api/v1/nodes/n1/drain", "ann")
-    assert len(written.lines) == MOST_A_MINUTE + 1
-    assert written.lines[-1].startswith("200 DELETE /api/v1/nodes/n1/drain")
+    assert len(visits.lines) == MOST_A_MINUTE + 1
+    assert visits.lines[-1].startswith("200 DELETE /api/v1/nodes/n1/drain")
 
 
-def test_methods_that_a_stranger_makes_up_are_one_kind(written: _Lines, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(access_log, "handlers", [written])
+def test_methods_that_a_stranger_makes_up_are_one_kind(visits: _Lines) -> None:
     for number in range(MOST_A_MINUTE + 50):
         visit(f"M{number}", "/", status=405)
-    assert len(written.lines) == MOST_A_MINUTE
+    assert len(visits.lines) == MOST_A_MINUTE
 
 
 def test_a_traceback_has_its_lines_and_nothing_else(log: logging.Logger, written: _Lines) -> None:
