@@ -334,7 +334,7 @@ class Account(UsageTotals, kw_only=True):
         kept that is large enough. Whom an admin put first, or boosted, is in nobody's way, but in that of one like it.
         Nothing is kept from who never borrows: who does may start elsewhere meanwhile, and such a one could only wait.
         """
-        foremost = self._foremost
+        foremost = self.foremost
         if entry is None or not self.guaranteed or (foremost is None and not self.late):
             return 0
         if entry.shape.qos in self.firm:
@@ -359,7 +359,7 @@ class Account(UsageTotals, kw_only=True):
 
         That is as of its whole guarantee: for the foremost of its users, or for the first that is late.
         """
-        foremost = self._foremost
+        foremost = self.foremost
         if entry.shape.qos in self.firm or not guaranteed or (foremost is None and not self.late):
             return 0
         if foremost is not None:
@@ -372,7 +372,7 @@ class Account(UsageTotals, kw_only=True):
         return 0 if first is None or first == entry.id else self.late[first]
 
     @property
-    def _foremost(self) -> QueueEntry | None:
+    def foremost(self) -> QueueEntry | None:
         """The first request of its own users, if an admin put that first, or boosted its user."""
         if self.passed is not None or not self.firsts:
             return self.passed

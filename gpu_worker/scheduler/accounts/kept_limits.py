@@ -54,11 +54,38 @@ def first_late(accounts: AllLimits, at: Account) -> RequestId | None:
 
 def kept_for_late(accounts: AllLimits, at: Account, account: Account, entry: QueueEntry) -> int:
     """Find what a project's limit keeps from a request of an account in it for those that are late."""
+    foremost = first_by_hand(accounts, at) if at is account else None
+    if foremost is not None and foremost.id != entry.id:
+        return foremost.shape.cost
     first, held = first_late(accounts, at), at.held_inside
     kept = 0 if first is None or _goes_before(at, account, entry, first) else at.late[first]
     if held is None or not at.late.get(held.request) or _goes_before(at, account, entry, held.request):
         return kept
     return kept + (held.kept if accounts.now_ms + entry.key.walltime_ms > held.until_ms else 0)
+
+
+def first_by_hand(accounts: AllLimits, at: Account) -> QueueEntry | None:
+    """Find the request that stands before all others of a project since an admin wants that, if it could start.
+
+    The project's limit is kept for it from its own users; whether it is late, too, makes no difference.
+    """
+    foremost = at.foremost
+    if foremost is None or at.limit is None or not foremost.shape.cost:
+        return None
+    late = LateRequest(at.project.id, foremost.user, foremost.key.walltime_ms, foremost.shape, 0, foremost.key.turn)
+    is_held = any(kind.holds(foremost.shape) for kind in accounts.kinds)
+    return foremost if is_held and _Starting(accounts, at).may_start(late) else None
+
+
+def kept_for_own_late(accounts: AllLimits, at: Account, account: Account, entry: QueueEntry) -> int:
+    """Find what a limit keeps for one of its own project from a request that a guarantee inside the limit covers.
+
+    It stands behind that one, and has others in the limit give back what they borrow.
+    """
+    first = first_late(accounts, at)
+    if first is None or at.late_lines.requests[first].project != account.project.id:
+        return 0
+    return 0 if _goes_before(at, account, entry, first) else at.late[first]
 
 
 def _goes_before(at: Account, account: Account, entry: QueueEntry, late: RequestId) -> bool:
@@ -93,22 +120,33 @@ def first_held_inside(accounts: AllLimits, at: Account) -> RequestId | None:
 
 def _find(accounts: AllLimits, at: Account, *, is_beside_all: bool = True) -> RequestId | None:
     """Find the first late request that could start: inside the project only beside what runs if it `is_beside_all`."""
-    budgets = _BudgetReach(accounts)
+    starting = _Starting(accounts, at, is_beside_all=is_beside_all)
 
     def is_held(shape: Shape) -> bool:
         return any(kind.holds(shape) for kind in accounts.kinds)
 
-    def lets_through(shape: Shape, project: ProjectId) -> bool:
-        account = accounts.by_id[project]
-        is_within = _is_within_limits(accounts, at, account, shape, is_beside_all=is_beside_all)
-        return is_within and budgets.longest_ms(account, shape) > 0
+    return at.late_lines.foremost(is_held, starting.lets_through, starting.has_left)
 
-    def may_start(late: LateRequest) -> bool:
-        account = accounts.by_id[late.project]
-        is_in_time = late.walltime_ms <= budgets.longest_ms(account, late.shape)
-        return is_in_time and _is_within_limits_of_user(accounts, account, late)
 
-    return at.late_lines.foremost(is_held, lets_through, may_start)
+class _Starting:
+    """Whether limits and budgets, and what is its user's, let a request start that a project's limit is kept for."""
+
+    def __init__(self, accounts: AllLimits, at: Account, *, is_beside_all: bool = True) -> None:
+        self._accounts, self._at, self._is_beside_all = accounts, at, is_beside_all
+        self._budgets = _BudgetReach(accounts)
+
+    def lets_through(self, shape: Shape, project: ProjectId) -> bool:
+        account = self._accounts.by_id[project]
+        is_within = _is_within_limits(self._accounts, self._at, account, shape, is_beside_all=self._is_beside_all)
+        return is_within and self._budgets.longest_ms(account, shape) > 0
+
+    def has_left(self, late: LateRequest) -> bool:
+        account = self._accounts.by_id[late.project]
+        is_in_time = late.walltime_ms <= self._budgets.longest_ms(account, late.shape)
+        return is_in_time and _is_within_limits_of_user(self._accounts, account, late)
+
+    def may_start(self, late: LateRequest) -> bool:
+        return self.lets_through(late.shape, late.project) and self.has_left(late)
 
 
 def _is_within_limits(accounts: AllLimits, at: Account, account: Account, shape: Shape, *, is_beside_all: bool) -> bool:

@@ -11,10 +11,10 @@ from bulletin.ids import ProjectId
 from gpu_worker.scheduler import departures
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.branches import Branch
-from gpu_worker.scheduler.accounts.kept_limits import first_late
+from gpu_worker.scheduler.accounts.kept_limits import first_by_hand, first_late
 from gpu_worker.scheduler.actions import Action
 from gpu_worker.scheduler.admission.held_inside import note_held_inside
-from gpu_worker.scheduler.leases.leases import Lease
+from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.nodes.capacity import kinds_in_use
 from gpu_worker.scheduler.placement.keep_time import is_kept_from
 from gpu_worker.scheduler.state import State
@@ -35,14 +35,22 @@ def leave_to_late(state: State, projects: Iterable[ProjectId]) -> list[Action]:
 
 
 def _in_way(state: State, at: Account) -> Iterator[Lease]:
-    """List hot sessions that would begin cells with what a project's limit keeps, least recently used first."""
-    first = first_late(state.accounts, at)
-    if first is None or at.limit is None:
+    """List hot sessions that would begin cells with what a project's limit keeps, least recently used first.
+
+    For whom an admin put first those of its own project leave.
+    """
+    first, foremost = first_late(state.accounts, at), first_by_hand(state.accounts, at)
+    if first is not None:
+        yield from _in_way_of(state, at, state.pending[first])
+    if foremost is not None and foremost.id != first:
+        late = state.pending[foremost.id]
+        yield from (one for one in _in_way_of(state, at, late) if one.project == late.project)
+
+
+def _in_way_of(state: State, at: Account, late: Request) -> Iterator[Lease]:
+    if at.limit is None:
         return
-    over = at.used + sum(at.hot.values()) + at.late[first] - at.limit
-    late = state.pending[first]
-    if over <= 0:
-        return
+    over = at.used + sum(at.hot.values()) + late.entry.shape.cost - at.limit
     account, cost = state.accounts.of(late.project), late.entry.shape.cost
     for name, amount in at.hot.items():
         if over <= 0:
@@ -50,7 +58,7 @@ def _in_way(state: State, at: Account) -> Iterator[Lease]:
         if not amount:
             continue
         lease = state.leases[name]
-        if not _is_covered_inside(state, lease, at) and not is_kept_from(state, lease, account, cost):
+        if not _is_covered_inside(state, lease, at, late) and not is_kept_from(state, lease, account, cost):
             over -= amount
             yield lease
 
@@ -68,7 +76,7 @@ def _in_way_by_then(state: State, at: Account) -> Iterator[Lease]:
     over = at.used + sum(at.hot.values()) + held.kept - at.limit
     for name, amount in at.hot.items():
         lease = state.leases[name]
-        if over <= 0 or not amount or _is_covered_inside(state, lease, at):
+        if over <= 0 or not amount or _is_covered_inside(state, lease, at, late):
             continue
         if is_kept_from(state, lease, account, cost):
             continue
@@ -80,9 +88,14 @@ def _in_way_by_then(state: State, at: Account) -> Iterator[Lease]:
             state.wakeups.note(last_ms + 1)
 
 
-def _is_covered_inside(state: State, lease: Lease, at: Account) -> bool:
-    """Whether a guarantee inside a project would cover the next cell of a session: nothing is kept from that."""
+def _is_covered_inside(state: State, lease: Lease, at: Account, late: Request) -> bool:
+    """Whether a guarantee inside a project would cover the next cell of a session: nothing is kept from that.
+
+    But for one of the session's own project, behind which it stands.
+    """
     account = state.accounts.of(lease.project)
+    if lease.project == late.project:
+        return False
     if account.children and Branch(account, is_members=True).covers(lease.cost):
         return True
     below = itertools.takewhile(lambda side: side is not at, account.path)

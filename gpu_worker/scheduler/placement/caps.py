@@ -8,6 +8,7 @@ from bulletin.ids import LeaseId
 from gpu_worker.scheduler.accounts.account import Account, UsageTotals
 from gpu_worker.scheduler.accounts.branches import lacks_of_quota, quota_sides
 from gpu_worker.scheduler.accounts.held_amounts import commits
+from gpu_worker.scheduler.accounts.kept_limits import kept_for_own_late
 from gpu_worker.scheduler.accounts.parts import NO_PARTS
 from gpu_worker.scheduler.accounts.quota_places import Once
 from gpu_worker.scheduler.leases.leases import Lease, Request
@@ -33,7 +34,10 @@ def make_room_in_limits(state: State, request: Request, ahead: Ahead, claims: Cl
     victims: dict[LeaseId, None] = {}
     is_capped, is_going, full = False, False, list[Full]()
     for_late = accounts.kept_in_limits(account, request.entry)
-    kept = {at.project.id: amount or 0 for at, amount in zip(account.path, for_late, strict=True)}
+    kept = {
+        at.project.id: kept_for_own_late(accounts, at, account, request.entry) if amount is None else amount
+        for at, amount in zip(account.path, for_late, strict=True)
+    }
     for holder, amount, limit in accounts.holders(request.project, request.user, request.qos, shape.cost):
         if limit is None or not amount:
             continue
@@ -45,7 +49,7 @@ def make_room_in_limits(state: State, request: Request, ahead: Ahead, claims: Cl
             continue
         if _is_left_now(holder, amount, limit, max(lacks, over)):
             continue
-        is_capped, is_going = True, is_going or holder.going > 0
+        is_capped, is_going = True, is_going or (holder.going > 0 and over > 0)
         if over > 0:  # else what is hot is gone before a cell that has its grace
             lacks -= holder.going
             over -= holder.going

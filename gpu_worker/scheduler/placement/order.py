@@ -15,7 +15,7 @@ from bulletin.ids import AgentId, ProjectId, RequestId
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.resources import Lane
-from gpu_worker.scheduler.leases.shapes import Shape
+from gpu_worker.scheduler.leases.shapes import QueueEntry, Shape
 from gpu_worker.scheduler.nodes.node import Node, NodeKind
 from gpu_worker.scheduler.placement.ahead import Ahead
 from gpu_worker.scheduler.placement.backfill import Head
@@ -217,7 +217,7 @@ def _who_took(state: State, request: Request, node: Node, ahead: Ahead, claims: 
         entry = account.users[name].lines[wanted][0][1]
         if priority >= request.entry.key.priority or not state.accounts.is_allowed(account, entry):
             continue
-        if not has_node(state, wanted):
+        if not has_node(state, wanted) or _is_at_home_alone(state, request, entry, node):
             continue
         if _fills_limit(account, shape.cost, wanted.cost) and (
             not is_early or _may_start(state, wanted, account, ahead, claims)
@@ -237,6 +237,14 @@ def _who_took(state: State, request: Request, node: Node, ahead: Ahead, claims: 
         if _is_in_way_of_limit(state, request, first, capped, ahead, claims):
             return first
     return None
+
+
+def _is_at_home_alone(state: State, request: Request, other: QueueEntry, node: Node) -> bool:
+    """Whether the request is at home on the node, and another one of its project, for more GPUs, is not."""
+    pool, account = state.pools.of(node.agent, request.entry.shape), state.accounts.of(request.project)
+    if not pool or pool not in state.pools.covering(account, request.entry.shape, request.entry):
+        return False
+    return pool not in state.pools.covering(account, other.shape, other)
 
 
 def _fills_limit(account: Account, cost: int, wanted: int) -> bool:

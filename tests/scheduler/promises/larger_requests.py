@@ -102,7 +102,8 @@ def is_limit_wanted(view: View, request: Waiting) -> bool:
         ):
             return True
         is_inside = other is not request and not limited.isdisjoint(view.tree.chain(other.event.project))
-        if is_inside and (is_room_made or is_late(view, other) or _is_freed_elsewhere(view, request, other)):
+        is_before = is_late(view, other) or view.books.is_put_first(other)
+        if is_inside and (is_room_made or is_before or _is_freed_elsewhere(view, request, other)):
             return True
     return False
 
@@ -128,7 +129,7 @@ def is_behind_late(view: View, request: Waiting) -> bool:
 
 
 def is_limit_kept(view: View, request: Waiting) -> bool:
-    """Whether a limit of a project that the request is in is kept for another one there, which is impatient (6)."""
+    """Whether a limit that the request is in is kept for another one, which is impatient (6), or was put first (18)."""
     for side in view.tree.chain(request.event.project):
         limit = view.tree.limit(side, view.guaranteed)
         if limit is None:
@@ -137,9 +138,15 @@ def is_limit_kept(view: View, request: Waiting) -> bool:
         for other in view.books.waiting.values():
             if other is request or side not in view.tree.chain(other.event.project):
                 continue
-            if is_late(view, other) and left < view.books.most_cost(other.event):
+            is_kept = is_late(view, other) or _is_first_there(view, other, side)
+            if is_kept and left < view.books.most_cost(other.event):
                 return True
     return False
+
+
+def _is_first_there(view: View, request: Waiting, side: Side) -> bool:
+    """Whether an admin put a request of that project first: its own limit is kept for it."""
+    return view.books.is_put_first(request) and side.project == request.event.project
 
 
 def _could_ever_hold(view: View, request: Waiting, machine: Machine) -> bool:
