@@ -11,6 +11,7 @@ from bulletin.ids import RequestId
 from gpu_worker.scheduler import actions as act, events as ev
 from gpu_worker.scheduler.policy.projects import GPU_MILLI, show_gpus
 from tests.scheduler.promises.books import Tenancy, Waiting
+from tests.scheduler.promises.coverage import is_borrowed_for
 from tests.scheduler.promises.kept_guarantee import is_guarantee_kept
 from tests.scheduler.promises.larger_requests import (
     is_behind_late,
@@ -184,7 +185,8 @@ class GuaranteeRule(Rule):
             yielded = [lease for lease in given_back if side in self._moved.get(lease.lease, ())]
             for debt in debts:
                 ran = [one for one in given_back if one.lease not in debt.known and one.began_ms <= debt.since_ms]
-                _extend(debt, self.times, view, [*ran, *yielded])
+                could_serve = [one for one in ran if one.cost and _is_for(view, one, side)]
+                _extend(debt, self.times, view, [*could_serve, *yielded])
         for (name, _), clock in self.clocks.items():
             yielded = [lease for lease in given_back if clock.covers in self._moved.get(lease.lease, ())]
             ran = [one for one in given_back if clock.promise == 1 and one.began_ms <= clock.since_ms]
@@ -238,6 +240,11 @@ class GuaranteeRule(Rule):
                 facts = f"{uses}; {claimant} waited; could go: {going}"
                 known = frozenset(lease.lease for lease in leaving)
                 debts.append(Clock(view.now_ms, self.times.until(view, leaving), 1, facts, known))
+
+
+def _is_for(view: View, lease: Tenancy, side: Side) -> bool:
+    """Whether a cell that is taken back is borrowed, seen from a side that is owed something."""
+    return is_borrowed_for(view.tree, lease, view.covers.get(lease.lease), side.project, side)
 
 
 def _extend(clock: Clock, times: ReclaimTime, view: View, leaving: Sequence[Tenancy]) -> None:
