@@ -130,6 +130,7 @@ class Account(UsageTotals, kw_only=True):
     late_lines: LateLines = msgspec.field(default_factory=LateLines)  #: the same, by what they ask for
     #: For whom of them its limit is kept, as of when (`kept_limits`).
     first_late_cache: tuple[tuple[object, ...], RequestId | None] | None = None
+    late_until: tuple[RequestId, int] | None = None  #: that one, and what is over by when is not in its way
     held_inside: HeldInside | None = None  #: for whom it is kept from when a limit inside lets them through
     firm: frozenset[str] = frozenset()  #: classes of service that never borrow
     passed: QueueEntry | None = None  #: the first request that an admin put first, and that waits in this walk

@@ -20,6 +20,7 @@ class Headroom(NamedTuple):
     allowed: int | None  #: of its limit, for what is used; None is no limit
     held: int | None  #: the same, for what is held
     late: tuple[RequestId, int] | None  #: for whom its limit keeps how much
+    late_until: tuple[RequestId, int] | None  #: and what is over by when is not in the way of that
     held_inside: HeldInside | None  #: and for whom from when one inside lets them through
     late_covered: tuple[RequestId, int] | None  #: the same of its guarantee
     changes: int  #: of what has a budget, of which anything may matter
@@ -39,6 +40,7 @@ def headroom(accounts: AllLimits, account: Account, most: int) -> Headroom:
         allowed=None if limit is None else min(2 * most, limit - account.used),  # besides what is kept for the late one
         held=None if limit is None else min(most, limit - account.held),
         late=None if late is None else (late, account.late[late]),
+        late_until=account.late_until,
         held_inside=account.held_inside,
         late_covered=account.late_within(account.guaranteed),
         changes=0 if account.project.budget is None else account.changes,

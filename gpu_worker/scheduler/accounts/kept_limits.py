@@ -58,7 +58,8 @@ def kept_for_late(accounts: AllLimits, at: Account, account: Account, entry: Que
     if foremost is not None and foremost.id != entry.id:
         return foremost.shape.cost
     first, held = first_late(accounts, at), at.held_inside
-    kept = 0 if first is None or _goes_before(at, account, entry, first) else at.late[first]
+    is_before = first is None or _goes_before(at, account, entry, first) or _is_over_before(accounts, at, entry, first)
+    kept = 0 if first is None or is_before else at.late[first]
     if held is None or not at.late.get(held.request) or _goes_before(at, account, entry, held.request):
         return kept
     return kept + (held.kept if accounts.now_ms + entry.key.walltime_ms > held.until_ms else 0)
@@ -101,6 +102,12 @@ def _goes_before(at: Account, account: Account, entry: QueueEntry, late: Request
     mine = entry.key.turn, not _is_boosted(account, entry.user)
     others = its.turn, not _is_boosted(account, its.user)
     return mine < others or (mine == others and at.late_lines.is_alike_before(entry, late))
+
+
+def _is_over_before(accounts: AllLimits, at: Account, entry: QueueEntry, late: RequestId) -> bool:
+    """Whether a request would be over, by its walltime, before the project's limit lets a late one through."""
+    until = at.late_until
+    return until is not None and until[0] == late and accounts.now_ms + entry.key.walltime_ms <= until[1]
 
 
 def _is_boosted(account: Account, name: UserName) -> bool:

@@ -1,4 +1,4 @@
-"""When a limit lets a late request through at the latest, for which the limits further out are kept by then."""
+"""When limits let a late request through at the latest: until then they are used by what is over by then."""
 
 import itertools
 
@@ -11,7 +11,15 @@ from gpu_worker.scheduler.state import State
 
 
 def note_held_inside(state: State, at: Account) -> None:
-    """Note for whom a project's limit is kept by the time at which one inside lets them through, and from when."""
+    """Note until when who is late waits for a project's limit; and for whom it is kept once one inside lets them in."""
+    first = first_late(state.accounts, at)
+    until_ms = (
+        None if first is None or at.limit is None else _lets_through_ms(state, at, at.limit, state.pending[first])
+    )
+    until = None if first is None or until_ms is None else (first, until_ms - state.settings.start_ms)
+    if until != at.late_until:
+        at.late_until = until
+        at.note_change()
     name = first_held_inside(state.accounts, at)
     found = None if name is None else _find(state, at, state.pending[name])
     if found != at.held_inside:
@@ -24,7 +32,6 @@ def note_held_inside(state: State, at: Account) -> None:
 
 
 def _find(state: State, at: Account, late: Request) -> HeldInside | None:
-    state.follow_coverage()
     inside = itertools.takewhile(lambda one: one is not at, state.accounts.of(late.project).path)
     times = [_lets_through_ms(state, one, one.limit, late) for one in inside if one.limit is not None]
     until_ms = max((at_ms for at_ms in times if at_ms is not None), default=None)
@@ -38,6 +45,7 @@ def _lets_through_ms(state: State, at: Account, limit: int, late: Request) -> in
     """When so many cells of a project are over that its limit lets a request through; None where others come before."""
     if late.id not in (first_late(state.accounts, at), first_held_inside(state.accounts, at)):
         return None
+    state.follow_coverage()
     priority = state.qos[late.qos].priority
     staying = [one for one in _using(state, at) if not _gives_way(state, one, late, priority)]
     over, at_ms = sum(one.cost for one in staying) + late.entry.shape.cost - limit, state.accounts.now_ms

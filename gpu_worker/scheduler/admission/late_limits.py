@@ -41,13 +41,15 @@ def _in_way(state: State, at: Account) -> Iterator[Lease]:
     """
     first, foremost = first_late(state.accounts, at), first_by_hand(state.accounts, at)
     if first is not None:
-        yield from _in_way_of(state, at, state.pending[first])
+        until_ms = at.late_until[1] if at.late_until is not None and at.late_until[0] == first else None
+        yield from _in_way_of(state, at, state.pending[first], until_ms)
     if foremost is not None and foremost.id != first:
         late = state.pending[foremost.id]
-        yield from (one for one in _in_way_of(state, at, late) if one.project == late.project)
+        yield from (one for one in _in_way_of(state, at, late, None) if one.project == late.project)
 
 
-def _in_way_of(state: State, at: Account, late: Request) -> Iterator[Lease]:
+def _in_way_of(state: State, at: Account, late: Request, until_ms: int | None) -> Iterator[Lease]:
+    """List those that cannot be over before a request is let through; of others the state notes until when."""
     if at.limit is None:
         return
     over = at.used + sum(at.hot.values()) + late.entry.shape.cost - at.limit
@@ -58,9 +60,14 @@ def _in_way_of(state: State, at: Account, late: Request) -> Iterator[Lease]:
         if not amount:
             continue
         lease = state.leases[name]
-        if not _is_covered_inside(state, lease, at, late) and not is_kept_from(state, lease, account, cost):
+        if _is_covered_inside(state, lease, at, late) or is_kept_from(state, lease, account, cost):
+            continue
+        last_ms = state.accounts.now_ms - 1 if until_ms is None else until_ms - lease.walltime_ms
+        if last_ms < state.accounts.now_ms:
             over -= amount
             yield lease
+        else:  # its next cell is over by then
+            state.wakeups.note(last_ms + 1)
 
 
 def _in_way_by_then(state: State, at: Account) -> Iterator[Lease]:

@@ -59,7 +59,7 @@ class LateLimitRule(Rule):
         cost = view.books.cost(slots[name] for name in action.slots if name in slots)
         own = (request.event.project, request.event.user)
         if cost and not is_late(view, request) and not view.books.is_put_first(request):
-            covers = view.covered(request)
+            covers = view.covered(request) or view.covered_soon(request)
             for late in _late(view, self._granted):
                 if late is not request and not _stands_before(view, request.event.project, covers, late):
                     self._judge(

@@ -53,6 +53,21 @@ def test_what_goes_for_a_higher_class_makes_nobody_wait_who_is_late_and_needs_on
     assert seen.granted("asks0") == 1003 + GRACE_S
 
 
+@pytest.mark.parametrize(("minutes", "begins"), [(10, True), (30, False)])
+def test_what_a_limit_keeps_is_used_by_cells_that_are_over_before_it_lets_the_late_one_through(
+    minutes: int, begins: bool
+) -> None:
+    """Two of a lab run in turn on what it is guaranteed: the large one waits for that, and others waited for it."""
+    seen = look(
+        quotas('[projects.dep]\nlimit = 4\n[projects.lab]\nparent = "dep"\nguaranteed = 1\n'), nodes(1, 8),
+        ask(2, 1, "lab", *CELLS, name="first", think_s=1), ask(3, 1, "lab", 300, *CELLS, name="second", think_s=1),
+        ask(30, 1, "dep", 300, gpus=4, name="large"),
+        ask(2700, 1, "dep", *[500] * 9, name="types", think_s=1, walltime_ms=minutes * 60_000),
+        last=2 * HOUR_S, but=() if begins else (6,),
+    )  # fmt: skip
+    assert (waits(seen, "types")[0] <= 300) == begins
+
+
 LAB = {
     "a limit": "[projects.lab]\nlimit = 2\n",
     "a limit that is guaranteed": "[projects.lab]\nlimit = 2\nguaranteed = 2\n",

@@ -9,7 +9,7 @@ from tests.scheduler.promises.random_nested_limits import limits_history
 from tests.scheduler.promises.reclaim_time import ReclaimTime
 
 #: Histories in which somebody was passed.
-MENDED = (90, 116, 169, 292)
+MENDED = (90, 116, 169, 292, 505, 574)
 
 
 @pytest.mark.parametrize("seeds", [range(12), range(12, 24), MENDED])
