@@ -13,6 +13,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from contextvars import copy_context
 from itertools import islice
 from types import CodeType, FunctionType
 from typing import Any
@@ -216,7 +217,7 @@ class Encoder(pickle.Pickler):
         limit, size = sys.getrecursionlimit(), threading.stack_size(_DEEP_STACK_BYTES)
         sys.setrecursionlimit(_DEEP_LIMIT)
         try:
-            thread = threading.Thread(target=dump, name="bulletin-deep")
+            thread = threading.Thread(target=copy_context().run, args=(dump,), name="bulletin-deep")
             thread.start()
             thread.join()
         finally:

@@ -8,7 +8,7 @@ import contextlib
 import sys
 import threading
 from collections.abc import Iterable, Mapping
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
 from itertools import count as counter, islice
 from operator import is_
 from types import FunctionType, ModuleType
@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 from . import hand_made_modules, hooks, untransferable
 from .atoms import is_atom
+from .context_values import ContextValues
 from .entry_owners import (
     MAX_PARTS,
     begins_empty,
@@ -43,7 +44,6 @@ from .plain_variables import (
     is_withheld,
     keep_option,
 )
-from .reducers import context_variables
 from .reducers.functions import MADE_LATER
 from .reducers.registries import is_plain
 
@@ -75,8 +75,7 @@ class Registrations:
         self._origins = PlaceOrigins()
         #: Variables that the library had otherwise on the two sides to begin with: each keeps its own.
         self._apart: set[LibraryPlace] = set()
-        #: Context variables with a value, of which it is known where they are.
-        self._variables: set[ContextVar[Any]] = set()
+        self._context = ContextValues()
         #: The dicts whose entries are counted, how many there were, those that are asked each time, and the revision of
         #: the places that all this is of: to count thousands is quick, and to go through them is not.
         self._helds, self._lengths = list[Any](), list[int]()
@@ -91,14 +90,8 @@ class Registrations:
                 self._ask(holder)
         else:
             self._look_at_all()
-        for variable in copy_context():
-            if variable not in self._variables:
-                self._variables.add(variable)
-                if context_variables.is_setting(variable):
-                    continue
-                found_at = context_variables.place_of(variable)
-                if found_at is not None:
-                    self._note(LibraryPlace(found_at.module, "", found_at.attribute, found_at.key), variable)
+        for place, variable in self._context.take_new():
+            self._note(place, variable)
         for place, hook in hooks.observe():
             self._note(place, hook)
         for name, module in hand_made_modules.on_both_sides().items():
@@ -165,7 +158,8 @@ class Registrations:
                 changer(place)(ABSENT)
                 MADE_LATER.pop(id(value), None)
         self._origins.restore(self._places)
-        for part in (self._found, self._settled, self._refused, self._later, self._variables, self._apart):
+        self._context.forget(value for found in self._found.values() for value in found.values())
+        for part in (self._found, self._settled, self._refused, self._later, self._apart):
             part.clear()
         hand_made_modules.forget()
 
