@@ -33,7 +33,7 @@ from .library_places import LibraryDict, LibraryPlace, LibraryPlaces, is_kept_fo
 from .load_transaction import LoadTransaction
 from .names import REGISTERED
 from .object_paths import Stayed
-from .place_origins import PlaceOrigins, begins_alike, is_here_too, starts_of
+from .place_origins import PlaceOrigins, begins_alike, is_here_too, is_single, starts_of
 from .place_values import ABSENT, changer, find, put
 from .plain_variables import (
     changed_options,
@@ -92,6 +92,10 @@ class Registrations:
             self._look_at_all()
         for place, variable in self._context.take_new():
             self._note(place, variable)
+        singles = [(place, find(place)) for place in self._places.singletons]
+        for place, single in singles:
+            if any(single is value for value in namespace.values()):
+                self._note(place, single)
         for place, hook in hooks.observe():
             self._note(place, hook)
         for name, module in hand_made_modules.on_both_sides().items():
@@ -129,7 +133,7 @@ class Registrations:
             elif place not in settled and place in starts and not begins_alike(place, starts[place], value):
                 self._apart.add(place)
             elif place in settled or not is_here_too(place, value):
-                self._origins.keep(place, find(place))
+                self._origins.keep(place, find(place), value)
                 transaction.undoable(self._places.accept, place)
                 with contextlib.suppress(LookupError, AttributeError, TypeError):  # another version of the library
                     put(place, value, transaction)
@@ -154,6 +158,7 @@ class Registrations:
                 continue
             is_of_instance = not isinstance(owner_of(place), type | ModuleType)
             is_kept = is_of_instance or is_found_there(place.module, value) or type(value) in (dict, ContextVar)
+            is_kept = is_kept or is_single(place, value)
             if (hooks.is_hook(place) or not is_kept) and find(place) is value:
                 changer(place)(ABSENT)
                 MADE_LATER.pop(id(value), None)
@@ -208,7 +213,8 @@ class Registrations:
             if holder.attribute:
                 if isinstance(key, str):
                     keep_option(holder, key, value)
-                is_added = holder.is_public and not is_first and isinstance(key, str) and key[:1] != "_"
+                is_added = holder.is_public and (holder.is_named or not is_first)
+                is_added = is_added and isinstance(key, str) and key[:1] != "_"
                 if looks_closely and isinstance(key, str) and key not in holder.seen:
                     is_added = is_added or is_put_by_user(holder, key, value, is_first=is_first)
                 is_owned = is_own_entry(value) or (holder.is_shared and is_own(value))
@@ -319,7 +325,7 @@ class Registrations:
         place = holder.place_of(name)
         if place in self._apart:
             return
-        self._origins.keep(place, before)
+        self._origins.keep(place, before, now)
         self._note(place, now)
         library = place.module.partition(".")[0]
         is_begun = holder.kind is ModuleType and type(before) is tuple
