@@ -14,12 +14,13 @@ from bulletin.errors import CannotReturn
 from . import ambient, modules, registrations
 from .capture import Captured
 from .exchange import Buffer, Damaged, Exchange
-from .exchange_reader import ExchangeReader, describe_problem, undisturbed
+from .exchange_reader import ExchangeReader, describe_problem
 from .handles import ON_WORKER
 from .interrupt_guard import InterruptGuard
 from .meanwhile import Meanwhile, lay_aside
 from .object_paths import Stayed
 from .table import Table
+from .undisturbed import undisturbed
 
 
 @dataclass(frozen=True, slots=True)

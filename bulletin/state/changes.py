@@ -8,6 +8,7 @@ from . import ambient, modules, names, registrations
 from .exchange import Buffer
 from .exchange_writer import ExchangeWriter
 from .memory import Region, attempt
+from .name_order import late_names
 from .object_paths import Stayed
 from .table import Table, Unit
 from .table_diff import TableDiff, is_plain
@@ -32,6 +33,9 @@ class Baseline:
     underscores: list[str] = field(default_factory=list)
     #: Names that the notebook has, that the cell may delete, and whose values it does not need.
     unsent: list[str] = field(default_factory=list)
+    #: All names of the user's, in their order, and those that the text of the cell deletes.
+    order: list[str] = field(default_factory=list)
+    deletes: list[str] = field(default_factory=list)
     #: What was agreed of the roots and the definitions that came with the cell.
     units: list[Unit] = field(default_factory=list)
     definitions: list[Unit] = field(default_factory=list)
@@ -94,6 +98,7 @@ def _attempt(
     stayed += registrations.take_stayed()
     exchange.tail = {
         "deleted": deleted,
+        "late": tuple(late_names(baseline.order, names.users(namespace, baseline.keep), baseline.deletes)),
         "stayed": stayed,
         "ambient": ambient.changed_since(baseline.ambient),
         "sources": ambient.sources(diff.files),
@@ -150,7 +155,8 @@ def _whole(
     writer = ExchangeWriter(diff)
     exchange = writer.pack(bound, extra=extra)
     stayed = [stayed for stayed, _ in diff.stayed]
-    exchange.tail = {"deleted": [], "stayed": stayed, "ambient": {}, "sources": ambient.sources(diff.files)}
+    sources = ambient.sources(diff.files)
+    exchange.tail = {"deleted": [], "late": ((), ()), "stayed": stayed, "ambient": {}, "sources": sources}
     return Changed(exchange.pack(), bound, stayed, bound)
 
 

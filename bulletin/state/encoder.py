@@ -13,8 +13,9 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from contextvars import copy_context
 from itertools import islice
-from types import CodeType, FunctionType
+from types import CodeType
 from typing import Any
 
 import xxhash
@@ -31,12 +32,10 @@ from .memory import Finder, Region, Widen
 from .node_kinds import KINDS_OF_NODES
 from .object_paths import Stayed, kind_of, path_to
 from .plain_instances import DISPATCH, is_plain
-from .reducers import Reducer, left_out
+from .reducers import Reducer, addresses, left_out
 from .reducers.classes import reduce_class
-from .reducers.constructors import exact
-from .reducers.containers import reduce_user_container, says_too_little
 from .reducers.functions import AskedOnce, reduce_function
-from .reducers.unwilling import REFUSALS, reduce_unwilling
+from .reducers.generic import reduce_generic
 from .silence import silence
 from .table import Unit
 
@@ -216,7 +215,7 @@ class Encoder(pickle.Pickler):
         limit, size = sys.getrecursionlimit(), threading.stack_size(_DEEP_STACK_BYTES)
         sys.setrecursionlimit(_DEEP_LIMIT)
         try:
-            thread = threading.Thread(target=dump, name="bulletin-deep")
+            thread = threading.Thread(target=copy_context().run, args=(dump,), name="bulletin-deep")
             thread.start()
             thread.join()
         finally:
@@ -292,17 +291,20 @@ class Encoder(pickle.Pickler):
             known = self._plainly[kind] = bool(is_seen and kind.__dictoffset__)
         return known
 
-    def _choose(self, kind: type) -> Reducer | None:
+    def _choose(self, kind: type, value: object = None) -> Reducer | None:
         """Choose how values of a type are written, and note it for this exchange; None is pickle's own way."""
         reducer = reducers.of_family(kind)
         if reducer in reducers.DICT_SHARERS or (reducer is None and is_plain(kind)):
             self._usual.add(kind)
         if reducer is None and kind not in self._usual:
-            reducer = _reduce_generic
+            reducer = reduce_generic
         elif reducer is None and left_out.sets_own_state(kind):
             reducer = left_out.reduce_setting
-        self._kinds[kind] = reducer
-        if reducer is None or reducer is _reduce_generic or reducer in reducers.OF_INSTANCES:
+        elif reducer is None and value is not None and addresses.has_address(value):
+            reducer = addresses.reduce_addressing
+        if value is not None:
+            self._kinds[kind] = reducer
+        if reducer is None or reducer is reduce_generic or reducer in reducers.OF_INSTANCES:
             places = reducers.places_of(kind)
             if places:
                 self._places[kind] = places
@@ -314,7 +316,7 @@ class Encoder(pickle.Pickler):
             self.homes.add(self._importable[id(value)][1])
             return NotImplemented
         kind = type(value)
-        reducer = self._kinds[kind] if kind in self._kinds else self._choose(kind)
+        reducer = self._kinds[kind] if kind in self._kinds else self._choose(kind, value)
         self.met.add(kind)
         if kind in self._places:
             place = self._places[kind].get(id(value))
@@ -329,7 +331,7 @@ class Encoder(pickle.Pickler):
         try:
             found = reducer(self, value)
             if found is NotImplemented:
-                found = _reduce_generic(self, value)
+                found = reduce_generic(self, value)
                 if found is NotImplemented and (reducer is reduce_class or reducer is reduce_function):
                     self._importable[id(value)] = value, value.__module__
         except Exception as problem:
@@ -374,24 +376,3 @@ class _HandleInStream:
 
     def __reduce__(self) -> Reduced:
         return Handle.make, (RECEIVER, self.stayed.kind, self.stayed.path, False)
-
-
-def _reduce_generic(encoder: Encoder, value: Any) -> Reduced:
-    """Ask the value for its reduction, as pickle would, so that what fails fails here."""
-    kind = type(value)
-    by_type = encoder.dispatch_table.get(kind)
-    if by_type is not None:
-        return by_type(value)
-    if issubclass(kind, type) or kind is FunctionType:
-        return NotImplemented
-    try:
-        found = value.__reduce_ex__(5)
-        if isinstance(found, str):
-            return reducers.by_name(value, found)
-    except REFUSALS as refusal:
-        return reduce_unwilling(encoder, value, refusal)
-    if says_too_little(value, found) or left_out.shares_parts(value) or left_out.is_made_anew(encoder, value):
-        return reduce_user_container(encoder, value)
-    if left_out.holds_itself(encoder, value, found):
-        return reduce_user_container(encoder, value)
-    return left_out.with_observers(encoder, value, exact(value, found))

@@ -1,10 +1,7 @@
 """How an exchange is read into a namespace and a table, so that all of it can be taken back."""
 
-import gc
-import sys
 from array import array
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from types import NoneType
 from typing import Any
 
@@ -20,9 +17,9 @@ from .leaves import Leaves, load
 from .load_transaction import LoadTransaction, NotHere, Unpicklable
 from .meanwhile import Aside
 from .memory import Region, attempt
+from .name_order import put_last
 from .names import RESULT, RESULT_NAME
 from .object_paths import Stayed, kind_of
-from .silence import silence
 from .stream_reader import CameAnew, Reader, unit_as_read, units_as_they_came
 from .table import ABSENT, Table, Unit
 from .table_diff import TableDiff
@@ -56,8 +53,7 @@ class ExchangeReader:
         self._definitions: list[object] = []
         self.exchange: Exchange | None = None
         self.told: modules.Shipment | modules.Changes | None = None
-        self.at = ""  # the name that is being bound
-        self._at_oid = ABSENT  # the root that is being read
+        self.at, self._at_oid = "", ABSENT  # the name that is being bound, and the root that is being read
         self.bound: dict[str, None] = {}
         self.extra: dict[str, Any] = {}
         self.gone: list[str] = []  # names to unbind in the end
@@ -85,8 +81,7 @@ class ExchangeReader:
         self.exchange = exchange
         self._memory = {memory.rid: memory for memory in exchange.memory}
         coming = {stream.root for stream in exchange.streams}
-        # Values in the table, or parts of what comes.
-        parts = {name: oid for name, oid in exchange.bound.items() if oid not in coming}
+        parts = {name: oid for name, oid in exchange.bound.items() if oid not in coming}  # or in the table
         waiting: dict[int, list[str]] = {}
         for name, oid in exchange.bound.items() if coming else ():
             if oid in coming:
@@ -98,8 +93,9 @@ class ExchangeReader:
             self.at = bound[0] if bound else ""
             self._at_oid = stream.root
             self._take(stream, self._load_or_leave(stream), bound)
-        here = {name: objects[oid] if oid in objects else self._leave(oid, name) for name, oid in parts.items()}
-        self._bind_all(here)
+        self._bind_all(
+            {name: objects[oid] if oid in objects else self._leave(oid, name) for name, oid in parts.items()}
+        )
         for key, oid in exchange.known.items():
             self.extra[key] = self.table.objects[oid] if oid in self.table.objects else self._leave(oid, RESULT_NAME)
         self.gone = [name for name in exchange.tail.get("deleted", ()) if not self.is_aside(name)]
@@ -322,9 +318,11 @@ class ExchangeReader:
             region.agreed = memory.digests
 
     def delete(self) -> None:
-        """Unbind the names that are gone. There is no way back: a name that is bound again would come last."""
+        """Unbind the names that are gone, and put new ones in order. There is no way back: what is bound comes last."""
         for name in self.gone:
             self.namespace.pop(name, None)
+        late, again = ((), ()) if self.exchange is None or self.aside is not None else self.exchange.tail["late"]
+        put_last(self.namespace, [name for name in late if name in again or self._before.get(name) is _ABSENT])
 
     def undo(self) -> list[Exception]:
         """Bind the names to what they were, and change all objects back. Return the errors that this met."""
@@ -374,23 +372,6 @@ class ExchangeReader:
         for region in self._regions.values():  # what came with its digests is not hashed once more
             region.take_as_it_came()
         return diff
-
-
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Switch off garbage collection and warnings for a while. Torch's switch for gradients is put back as well."""
-    torch: Any = sys.modules.get("torch")
-    has_grads = getattr(torch, "is_grad_enabled", bool)()
-    was_enabled = gc.isenabled()
-    try:
-        gc.disable()  # nothing that is loaded is garbage, and looking for some takes longer than loading
-        with silence():
-            yield
-    finally:
-        if was_enabled:
-            gc.enable()
-        if hasattr(torch, "set_grad_enabled"):
-            torch.set_grad_enabled(has_grads)  # a `no_grad` that was interrupted on its way out
 
 
 def describe_problem(problem: BaseException, failed: Sequence[Exception] = ()) -> str:

@@ -14,6 +14,7 @@ import sys
 import uuid
 from array import array
 from collections import OrderedDict, defaultdict, deque
+from functools import partial
 from operator import length_hint
 from types import BuiltinMethodType, CellType, FunctionType, MemberDescriptorType, MethodType
 from typing import Any
@@ -187,7 +188,7 @@ def transplant(transaction: LoadTransaction, old: Any, fresh: Any, made_by: obje
             transaction.undoable(old.__setstate__, (*old.__reduce__(), 0, 0)[2])
             old.__setstate__(sys.maxsize)
         else:  # it has let go of what it went through, and there is no way back from that
-            transaction.exhaust_at_end(old)
+            transaction.at_end(partial(deque, old, 0))
         return old
     if isinstance(old, tuple):
         is_same = len(old) == len(fresh) and all(map(_same, tuple.__iter__(old), tuple.__iter__(fresh)))

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from .inplace import attributes_of
 from .modules.sources import location_of, spec_in
+from .reducers import is_in_place, places_of
 from .reducers.functions import is_importable
 
 #: What a library keeps entries in that it, or people, find by a key.
@@ -62,6 +63,8 @@ class LibraryDict:
     is_whole: bool = False
     #: It belongs to whoever uses the library: public names lead to it, in a module or a class.
     is_shared: bool = False
+    #: It is a public dict of an instance that the notebook has under a name.
+    is_named: bool = False
     #: It is a module whose variables alone were looked at.
     is_part: bool = False
     #: Keys that were there when it was looked at.
@@ -90,6 +93,8 @@ class LibraryPlaces:
         self.revision = 0
         #: Classes of which the notebook has had an instance under a name, by module and name.
         self.used: set[tuple[str, str]] = set()
+        #: Where classes keep the one instance that they give out, of which the notebook has had one under a name.
+        self.singletons: dict[LibraryPlace, None] = {}
         self._modules: dict[str, ModuleType] = {}
         #: By library, those that keep in a registry of it what was registered with them (spacy, in one of catalogue's).
         self.lent: dict[str, set[str]] = {}
@@ -122,6 +127,9 @@ class LibraryPlaces:
                 self._add(kind.__module__)
                 self._kinds.add(kind)
                 self.used.update((cls.__module__, cls.__qualname__) for cls in kind.__mro__[:-1])
+                if is_importable(kind):
+                    self.singletons |= dict.fromkeys(_places_of_single(kind, value))
+                    self._add_constant(value)
 
     def _add_named(self, name: Any) -> None:
         """Add a module that the notebook has under a name, and its public parts, to which that name leads."""
@@ -248,6 +256,20 @@ class LibraryPlaces:
             elif whole.is_public and name[:1] != "_" and "." not in path and _is_of(type(part), top):
                 self._add_instance(module, f"{path}.{name}", part, top)
 
+    def _add_constant(self, value: object) -> None:
+        """Add the public dicts of an instance that a module has for everybody, and the notebook under a name.
+
+        What is in them goes with the notebook from the first: somebody may have put it there before.
+        """
+        module, name = places_of(type(value)).get(id(value), ("", "_"))
+        if not _is_shared(module, name) or attributes_of(value) is None or not is_in_place(value, (module, name)):
+            return
+        self._add_instance(module, name, value, module.partition(".")[0])
+        for holder in self.of_module.get(module, ()):
+            if holder.owner == name and holder.is_public and holder.kind is dict and holder.attribute:
+                holder.is_named, holder.length = True, -1
+                self.revision += 1
+
     def _add_dicts(self, module: str, owner: str, held: Mapping[str, Any], *, is_public: bool = False) -> None:
         for name, value in list(held.items()):
             if type(value) in DICTS and name[:2] != "__":
@@ -264,6 +286,20 @@ class LibraryPlaces:
             self.revision += 1
             self.of_module.setdefault(module, []).append(self.holders[key])
         return self.holders[key]
+
+
+def _places_of_single(kind: type, value: object) -> Iterator[LibraryPlace]:
+    """Find where a class of a library, or its metaclass, keeps this instance of it: under a name, or by the class."""
+    top = kind.__module__.partition(".")[0]
+    metaclass: type = type(kind)
+    for cls in (*kind.__mro__[:-1], *metaclass.__mro__):
+        if not _is_of(cls, top) or not is_importable(cls) or top in _NEVER:
+            continue
+        for name, held in list(vars(cls).items()):
+            if held is value:
+                yield LibraryPlace(cls.__module__, cls.__qualname__, name)
+            elif type(held) in DICTS and held.get(kind) is value:
+                yield LibraryPlace(cls.__module__, cls.__qualname__, name, (kind,))
 
 
 def _is_shared(*names: str) -> bool:

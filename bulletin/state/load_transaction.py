@@ -1,7 +1,6 @@
 """What the receiving side lends to values while they are made: its namespace, its memory, its old objects, an undo."""
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import CellType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -44,7 +43,7 @@ class Mark(NamedTuple):
 
     undo: int
     changes: int
-    spent: int
+    at_end: int
     replaced: int
 
 
@@ -73,7 +72,7 @@ class LoadTransaction:
         self._read: set[int] = set()  # ids of those in the first so many
         self._counted = 0
         self._changes: list[tuple[Callable[[], None], Callable[[], None]]] = []
-        self._spent: list[Iterator[Any]] = []
+        self._at_end: list[Callable[[], object]] = []
         self._undo: list[tuple[Any, ...]] = []
 
     def take_existing(self) -> Any:
@@ -129,9 +128,9 @@ class LoadTransaction:
         """Note a change to be made by `commit`."""
         self._changes.append((change, undo))
 
-    def exhaust_at_end(self, spent: Iterator[Any]) -> None:
-        """Note an iterator of Python's own that has come to its end there, for `finish` to bring it to its end."""
-        self._spent.append(spent)
+    def at_end(self, act: Callable[[], object]) -> None:
+        """Note for `finish` what cannot fail and cannot be undone, as to bring an iterator of Python's to its end."""
+        self._at_end.append(act)
 
     def commit(self) -> None:
         """Make the noted changes."""
@@ -189,10 +188,10 @@ class LoadTransaction:
                 self._replace_in(attributes, replaced)
 
     def finish(self) -> None:
-        """Bring iterators to their end: that cannot fail, and cannot be undone. What was before is let go of."""
+        """Do what cannot fail, and cannot be undone. What was before is let go of."""
         self._undo.clear()
-        for spent in self._spent:
-            deque(spent, 0)
+        for act in self._at_end:
+            act()
 
     def forget(self) -> None:
         """Let go of all that was read: it holds the transaction in its turn, and would live until it is collected."""
@@ -201,7 +200,7 @@ class LoadTransaction:
 
     def mark(self) -> Mark:
         """Return how far the loading has come, for `undo`."""
-        return Mark(len(self._undo), len(self._changes), len(self._spent), len(self.replaced))
+        return Mark(len(self._undo), len(self._changes), len(self._at_end), len(self.replaced))
 
     def undo(self, mark: Mark = Mark(0, 0, 0, 0)) -> list[Exception]:  # noqa: B008  it never changes
         """Change back what was changed since the mark, the last first, and return the errors that were met.
@@ -215,7 +214,7 @@ class LoadTransaction:
                 undo(*args)
             except Exception as problem:  # noqa: BLE001  it may be code of the user's
                 failed.append(problem)
-        for noted, kept in ((self._changes, mark.changes), (self._spent, mark.spent), (self.replaced, mark.replaced)):
+        for noted, kept in ((self._changes, mark.changes), (self._at_end, mark.at_end), (self.replaced, mark.replaced)):
             del noted[kept:]
         return failed
 

@@ -23,12 +23,13 @@ class PlaceOrigins:
     def __init__(self) -> None:
         self._first: dict[LibraryPlace, Any] = {}
 
-    def keep(self, place: LibraryPlace, before: Any) -> None:
+    def keep(self, place: LibraryPlace, before: Any, now: Any) -> None:
         """Remember what is there before the first change; what comes after that changes nothing of it.
 
         What has a private name says how far a library has come, and it has come so far.
         """
-        if place not in self._first and is_variable(before) and place.attribute[:1] != "_":
+        is_kept = (is_variable(before) and place.attribute[:1] != "_") or is_single(place, now)
+        if place not in self._first and is_kept:
             self._first[place] = before
 
     def find(self, place: LibraryPlace, otherwise: Any = ABSENT) -> Any:
@@ -41,7 +42,7 @@ class PlaceOrigins:
             now = find(place)
             is_here = owner_of(place) is not None  # a module may be gone, and a dict be something else by now
             is_here = is_here and (not place.key or entries_of(find(place._replace(key=()))) is not None)
-            if is_here and is_variable(now) and not is_same(now, before):
+            if is_here and (is_variable(now) or is_single(place, now)) and not is_same(now, before):
                 changer(place)(before)
                 places.accept(place)
         self._first.clear()
@@ -60,7 +61,17 @@ def begins_alike(place: LibraryPlace, start: Any, value: Any) -> bool:
 
 def is_here_too(place: LibraryPlace, value: Any) -> bool:
     """Tell whether the library has filled an entry on this side as well, before the two sides agreed on anything."""
+    if is_single(place, value):
+        return False
     here = find(place) if place.key and type(find(place._replace(key=()))) in DICTS else ABSENT
     if is_options(here) and is_options(value):
         return bool(here == value)  # else somebody has set some of them on the other side
     return type(here) is type(value) and not is_own_entry(value) and not is_atom(value) and here is not value
+
+
+def is_single(place: LibraryPlace, value: Any) -> bool:
+    """Tell whether this is the instance that a class of a library has for everybody, where that class keeps it."""
+    owner, kind = owner_of(place), type(value)
+    if not isinstance(owner, type) or kind.__module__.partition(".")[0] != place.module.partition(".")[0]:
+        return False
+    return place.key[0] is kind if place.key else issubclass(kind, owner)

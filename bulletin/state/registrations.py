@@ -8,7 +8,7 @@ import contextlib
 import sys
 import threading
 from collections.abc import Iterable, Mapping
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
 from itertools import count as counter, islice
 from operator import is_
 from types import FunctionType, ModuleType
@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 from . import hand_made_modules, hooks, untransferable
 from .atoms import is_atom
+from .context_values import ContextValues
 from .entry_owners import (
     MAX_PARTS,
     begins_empty,
@@ -32,7 +33,7 @@ from .library_places import LibraryDict, LibraryPlace, LibraryPlaces, is_kept_fo
 from .load_transaction import LoadTransaction
 from .names import REGISTERED
 from .object_paths import Stayed
-from .place_origins import PlaceOrigins, begins_alike, is_here_too, starts_of
+from .place_origins import PlaceOrigins, begins_alike, is_here_too, is_single, starts_of
 from .place_values import ABSENT, changer, find, put
 from .plain_variables import (
     changed_options,
@@ -43,7 +44,6 @@ from .plain_variables import (
     is_withheld,
     keep_option,
 )
-from .reducers import context_variables
 from .reducers.functions import MADE_LATER
 from .reducers.registries import is_plain
 
@@ -75,8 +75,7 @@ class Registrations:
         self._origins = PlaceOrigins()
         #: Variables that the library had otherwise on the two sides to begin with: each keeps its own.
         self._apart: set[LibraryPlace] = set()
-        #: Context variables with a value, of which it is known where they are.
-        self._variables: set[ContextVar[Any]] = set()
+        self._context = ContextValues()
         #: The dicts whose entries are counted, how many there were, those that are asked each time, and the revision of
         #: the places that all this is of: to count thousands is quick, and to go through them is not.
         self._helds, self._lengths = list[Any](), list[int]()
@@ -91,14 +90,12 @@ class Registrations:
                 self._ask(holder)
         else:
             self._look_at_all()
-        for variable in copy_context():
-            if variable not in self._variables:
-                self._variables.add(variable)
-                if context_variables.is_setting(variable):
-                    continue
-                found_at = context_variables.place_of(variable)
-                if found_at is not None:
-                    self._note(LibraryPlace(found_at.module, "", found_at.attribute, found_at.key), variable)
+        for place, variable in self._context.take_new():
+            self._note(place, variable)
+        singles = [(place, find(place)) for place in self._places.singletons]
+        for place, single in singles:
+            if any(single is value for value in namespace.values()):
+                self._note(place, single)
         for place, hook in hooks.observe():
             self._note(place, hook)
         for name, module in hand_made_modules.on_both_sides().items():
@@ -136,7 +133,7 @@ class Registrations:
             elif place not in settled and place in starts and not begins_alike(place, starts[place], value):
                 self._apart.add(place)
             elif place in settled or not is_here_too(place, value):
-                self._origins.keep(place, find(place))
+                self._origins.keep(place, find(place), value)
                 transaction.undoable(self._places.accept, place)
                 with contextlib.suppress(LookupError, AttributeError, TypeError):  # another version of the library
                     put(place, value, transaction)
@@ -161,11 +158,13 @@ class Registrations:
                 continue
             is_of_instance = not isinstance(owner_of(place), type | ModuleType)
             is_kept = is_of_instance or is_found_there(place.module, value) or type(value) in (dict, ContextVar)
+            is_kept = is_kept or is_single(place, value)
             if (hooks.is_hook(place) or not is_kept) and find(place) is value:
                 changer(place)(ABSENT)
                 MADE_LATER.pop(id(value), None)
         self._origins.restore(self._places)
-        for part in (self._found, self._settled, self._refused, self._later, self._variables, self._apart):
+        self._context.forget(value for found in self._found.values() for value in found.values())
+        for part in (self._found, self._settled, self._refused, self._later, self._apart):
             part.clear()
         hand_made_modules.forget()
 
@@ -214,7 +213,8 @@ class Registrations:
             if holder.attribute:
                 if isinstance(key, str):
                     keep_option(holder, key, value)
-                is_added = holder.is_public and not is_first and isinstance(key, str) and key[:1] != "_"
+                is_added = holder.is_public and (holder.is_named or not is_first)
+                is_added = is_added and isinstance(key, str) and key[:1] != "_"
                 if looks_closely and isinstance(key, str) and key not in holder.seen:
                     is_added = is_added or is_put_by_user(holder, key, value, is_first=is_first)
                 is_owned = is_own_entry(value) or (holder.is_shared and is_own(value))
@@ -325,7 +325,7 @@ class Registrations:
         place = holder.place_of(name)
         if place in self._apart:
             return
-        self._origins.keep(place, before)
+        self._origins.keep(place, before, now)
         self._note(place, now)
         library = place.module.partition(".")[0]
         is_begun = holder.kind is ModuleType and type(before) is tuple

@@ -8,9 +8,11 @@ from bulletin.errors import CannotSend
 from . import ambient, definition_ids, modules, names, registrations
 from .changes import UNSENT, Baseline
 from .exchange import Buffer, Damaged, Exchange
-from .exchange_reader import ExchangeReader, describe_problem, undisturbed
+from .exchange_reader import ExchangeReader, describe_problem
 from .handles import IN_NOTEBOOK
+from .name_order import put_last
 from .table import Table
+from .undisturbed import undisturbed
 
 #: Kinds of ambient state that put nothing into libraries: where nothing else came, those are as they were.
 _OF_NO_LIBRARY = frozenset({"random", "numpy", "torch", "folder", "argv"})
@@ -79,6 +81,8 @@ def restore(
     baseline.underscores = exchange.tail["underscores"]
     baseline.unsent = exchange.tail["unsent"]
     namespace.update(dict.fromkeys(baseline.unsent, UNSENT))
+    put_last(namespace, exchange.tail["order"])
+    baseline.order, baseline.deletes = names.users(namespace, kept), exchange.tail["deletes"]
     roots = {oid: table.units[oid] for oid in exchange.bound.values() if oid in table.units}
     baseline.units = list(roots.values())
     baseline.definitions = [table.definitions[uid] for uid in table.reached if uid in table.definitions]

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from bulletin.errors import CannotReturn
-from tests.state.notebook import Notebook
+from bulletin.state import registrations
+from tests.state.notebook import Executor, Notebook
 
 LIBRARY = """
 from contextvars import ContextVar, copy_context
@@ -83,3 +84,49 @@ def test_a_cell_that_fails_on_its_way_back_leaves_the_context_as_it_was(
     with pytest.raises(CannotReturn, match="lost"):
         library.gpu("x.n = 3; contextlib2like.speak('de')")
     assert library.local("contextlib2like.language()") == "fr"
+
+
+@in_own_context
+def test_what_one_notebooks_library_has_bound_comes_to_no_other_notebook(
+    library: Notebook, executor: Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library.gpu("import contextlib2like; contextlib2like.bind(a=1); contextlib2like.speak('fr')")
+    registrations.forget()
+    other = Notebook(executor)
+    monkeypatch.setitem(sys.modules, "__main__", other.module)
+    other.local("import contextlib2like")
+    assert other.gpu("contextlib2like.bound(), contextlib2like.language()").extra["result"] == ({}, "en")
+    other.gpu("x = 1")
+    assert b"contextlib2like" not in b"".join(map(bytes, other.answer["parts"]))
+    assert other.local("contextlib2like.language()") == "en"
+    other.gpu("contextlib2like.speak('de')")
+    assert other.local("contextlib2like.language()") == "de"
+
+
+@in_own_context
+def test_a_token_of_either_side_sets_its_variable_back_on_both(notebook: Notebook) -> None:
+    notebook.local("import contextvars; v, w = contextvars.ContextVar('v'), contextvars.ContextVar('w', default=0)")
+    notebook.local("first = v.set(1); second = v.set(2)")
+    assert notebook.gpu("v.reset(second); v.get()").extra["result"] == 1
+    assert notebook.local("v.get(), second.old_value") == (1, 1)
+    with pytest.raises(RuntimeError, match="already been used"):
+        notebook.local("v.reset(second)")
+    notebook.gpu("v.reset(first)")
+    assert notebook.local("v.get('none')") == "none"
+    notebook.gpu("mine = v.set([5]); other = w.set(6)")
+    assert notebook.local("v.get(), mine.var is v, mine.old_value is contextvars.Token.MISSING") == ([5], True, True)
+    notebook.local("v.reset(mine); w.reset(other)")
+    ask = "v.get('none'), w.get()"
+    assert notebook.gpu(ask).extra["result"] == notebook.local(ask) == ("none", 0)
+    assert notebook.local("first.var is v, second.var is v") == (True, True)
+
+
+@in_own_context
+def test_a_context_is_run_in_on_both_sides(notebook: Notebook) -> None:
+    notebook.local("import contextvars; v = contextvars.ContextVar('v', default=0); v.set(1)")
+    notebook.local("kept = contextvars.copy_context(); v.set(2)")
+    assert notebook.gpu("kept[v], kept.run(v.get), v.get()").extra["result"] == (1, 1, 2)
+    notebook.gpu("kept.run(v.set, [7]); made = contextvars.copy_context(); print(len(made) > 0)")
+    assert notebook.local("kept[v], v.get(), made[v], made.run(v.get)") == ([7], 2, 2, 2)
+    notebook.local("made.run(v.set, 'here')")
+    assert notebook.gpu("made.run(v.get), v.get()").extra["result"] == ("here", 2)

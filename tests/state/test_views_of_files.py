@@ -1,9 +1,11 @@
 # ruff: noqa: E501  cells are one line each
 """Bytes in memory (`io.BytesIO`) and views of them, and pools of threads that have ended, are the same in each cell."""
 
+import sys
+
 import pytest
 
-from bulletin.errors import CannotSend
+from bulletin.errors import CannotReturn, CannotSend
 from tests.state.notebook import Notebook
 
 
@@ -54,3 +56,27 @@ def test_a_view_of_what_a_class_of_ones_own_does_with_bytes_is_refused_before_th
     with pytest.raises(CannotSend, match="'v'"):
         notebook.gpu("v[0] = 65")
     assert notebook.local("bytes(v)") == b"hello"
+
+
+def test_what_is_in_memory_and_closed_is_closed_on_both_sides(notebook: Notebook) -> None:
+    notebook.local("import io; b, s = io.BytesIO(b'abc'), io.StringIO('xyz'); kept = [b, s]")
+    notebook.gpu("b.close(); c = io.BytesIO(); c.close()")
+    assert notebook.local("b.closed, kept[0] is b, s.closed, c.closed") == (True, True, False, True)
+    notebook.local("s.close()")
+    assert notebook.gpu("b.closed, s.closed, kept[1] is s, c.closed").extra["result"] == (True, True, True, True)
+    with pytest.raises(ValueError, match="closed"):
+        notebook.local("s.getvalue()")
+
+
+def test_a_buffer_stays_open_in_a_notebook_whose_cell_fails_on_its_way_back(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notebook.local("import io, sys; b = io.BytesIO(b'abc')")
+    notebook.local(
+        "class Lost:\n    def __setstate__(self, state):\n        if hasattr(sys, 'lost'): raise KeyError('lost')"
+    )
+    notebook.local("x = Lost(); x.n = 1")
+    monkeypatch.setattr(sys, "lost", True, raising=False)
+    with pytest.raises(CannotReturn, match="lost"):
+        notebook.gpu("b.close(); x.n = 2")
+    assert notebook.local("b.getvalue()") == b"abc"

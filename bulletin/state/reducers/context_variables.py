@@ -1,13 +1,19 @@
-"""Context variables: each side has its own, by name or by its counterpart; the value that cells see goes with it."""
+"""Context variables: each side has its own, by name or by its counterpart; the value that cells see goes with it.
 
+So it is with the tokens that set them back, and with contexts, of which what each process keeps there itself stays.
+"""
+
+import contextlib
 import contextvars
 import sys
-from collections.abc import Callable, Iterator
-from contextvars import ContextVar
-from types import ModuleType
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import Context, ContextVar, Token
+from functools import partial
+from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from bulletin.state.encoding import Encoding
+from bulletin.state.inplace import attributes_of
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
 
 from .named import find_by_name
@@ -32,6 +38,8 @@ _places: dict[ContextVar[Any], VariablePlace | None] = {}
 #: Python's own, and that of executors (`gpu_worker.executor.cell_owners`), which are in no library. To look for one
 #: copies much of a fork's memory, and takes longer than most first cells.
 _NOWHERE = frozenset({"decimal_context", "bulletin_cell"})
+#: Those of libraries that have got another value in this session (`bulletin.state.context_values`).
+OF_SESSION: set[ContextVar[Any]] = set()
 #: What settings carry (`bulletin.state.library_settings`), by modules that other versions of the library do not have.
 _OF_SETTINGS = (("numpy._core.printoptions", "format_options"),)
 
@@ -63,7 +71,7 @@ def _look_for(variable: ContextVar[Any]) -> Iterator[VariablePlace]:
 def reduce_variable(_: Encoding, variable: ContextVar[Any]) -> Reduced:
     """Reduce a variable to where it is found, or to its name and default; and the value that it has."""
     place = place_of(variable)
-    value = (variable.get(),) if variable in contextvars.copy_context() else ()
+    value = as_value(contextvars.copy_context(), variable)
     made: tuple[Any, ...]
     if place is None or place.key:
         made = make_variable, (RECEIVER, variable.name, _default(variable))
@@ -96,17 +104,163 @@ def make_variable(transaction: LoadTransaction, name: str, default: tuple[Any, .
     return made
 
 
+def as_value(held: Mapping[ContextVar[Any], Any], variable: ContextVar[Any]) -> tuple[Any, ...]:
+    """Return the value of a variable in a context, and nothing where it has none."""
+    return (held[variable],) if variable in held else ()
+
+
+def set_to(variable: ContextVar[Any], value: tuple[Any, ...]) -> None:
+    """Give a variable this value where cells run, or none, where this side has given it its first one.
+
+    Else one that is to have none gets its default, if there is one; nobody can do more.
+    """
+    first = _first_set.pop(variable, None)
+    if not value and first is not None and not is_used(first):
+        with contextlib.suppress(ValueError):  # that was in another context
+            variable.reset(first)
+    elif first is not None:
+        _first_set[variable] = first
+    value = value or (_default(variable) if variable in contextvars.copy_context() else ())
+    if value and as_value(contextvars.copy_context(), variable) != value:
+        token = variable.set(value[0])
+        if token.old_value is Token.MISSING:
+            _first_set[variable] = token
+
+
+#: Of variables that got their first value here, what takes it away again: from the other side, or by people's code.
+_first_set: dict[ContextVar[Any], Token[Any]] = {}
+
+
 def fill_variable(variable: Any, state: tuple[LoadTransaction, tuple[Any, ...]]) -> None:
-    """Give a variable this value where cells run; one without a value goes back to its default, if it has one."""
+    """Give a variable this value where cells run; one without a value goes back to having none, if that can be."""
     transaction, wanted = state
     if type(variable) is not ContextVar:  # another version of the library has something else there
         return
-    before = (variable.get(),) if variable in contextvars.copy_context() else ()
-    wanted = wanted or (_default(variable) if before else ())
-    if wanted and not (before and before[0] is wanted[0]):
-        if before or _default(variable):
-            transaction.undoable(variable.set, (before or _default(variable))[0])
-        variable.set(wanted[0])
+    before = as_value(contextvars.copy_context(), variable)
+    if [*map(id, before)] != [*map(id, wanted)]:
+        transaction.undoable(set_to, variable, before)
+        set_to(variable, wanted)
 
 
-EXACT: dict[type, Callable[[Encoding, Any], Reduced]] = {ContextVar: reduce_variable}
+def is_used(token: Token[Any]) -> bool:
+    """Tell whether somebody has reset a variable by this: its text alone says so."""
+    return repr(token).startswith("<Token used ")
+
+
+def reduce_token(_: Encoding, token: Token[Any]) -> Reduced:
+    """Reduce what sets a variable back to the variable, what it had before, and whether that has been done."""
+    _note_first(token)
+    old = () if token.old_value is Token.MISSING else (token.old_value,)
+    value = as_value(contextvars.copy_context(), token.var)
+    return make_token, (RECEIVER, token.var, old, value, is_used(token))
+
+
+def make_token(
+    transaction: LoadTransaction,
+    variable: ContextVar[Any],
+    old: tuple[Any, ...],
+    value: tuple[Any, ...],
+    is_spent: bool,
+) -> Token[Any]:
+    """Return the existing token, to be used up if it is so there, or make one that sets the variable back to `old`.
+
+    The variable keeps its value. One that cannot have been without a value here cannot be set back to that.
+    """
+    token = transaction.take_existing()
+    if type(token) is Token and token.var is variable and (is_spent or not is_used(token)):
+        _note_first(token)
+        if is_spent and not is_used(token):
+            transaction.at_end(partial(_use_up, token, value))  # nobody can take it back
+        return token
+    made = None if is_spent or not value else _token_of_this_context(transaction, variable, old, value)
+    if made is None:
+        elsewhere = contextvars.Context()
+        if old:
+            elsewhere.run(variable.set, old[0])
+        made = elsewhere.run(variable.set, None)
+        if is_spent:
+            elsewhere.run(variable.reset, made)
+    else:
+        _note_first(made)
+    if token is not None:
+        transaction.replaced.append((token, made))
+    return made
+
+
+def _token_of_this_context(
+    transaction: LoadTransaction, variable: ContextVar[Any], old: tuple[Any, ...], value: tuple[Any, ...]
+) -> Token[Any] | None:
+    transaction.undoable(set_to, variable, as_value(contextvars.copy_context(), variable))
+    set_to(variable, old)
+    is_as_old = [*map(id, as_value(contextvars.copy_context(), variable))] == [*map(id, old)]
+    made = variable.set(value[0])
+    return made if is_as_old else None
+
+
+def _note_first(token: Token[Any]) -> None:
+    """Note what takes a variable its first value: where the other side has none, it has been used there."""
+    if token.old_value is Token.MISSING and not is_used(token):
+        _first_set[token.var] = token
+
+
+def _use_up(token: Token[Any], value: tuple[Any, ...]) -> None:
+    with contextlib.suppress(ValueError, RuntimeError):  # it is of another context
+        token.var.reset(token)
+        set_to(token.var, value)
+
+
+def reduce_context(encoder: Encoding, context: Context) -> Reduced:
+    """Reduce a context to what the notebook's variables, and those of libraries, are in it."""
+    own = _own_variables(encoder.namespace)
+    held = [(key, value) for key, value in context.items() if key in own or key in OF_SESSION]
+    return make_context, (RECEIVER,), (RECEIVER, [key for key, _ in held], held), None, None, fill_context
+
+
+def make_context(transaction: LoadTransaction) -> Context:
+    """Return the existing context, or make one with what this process itself has in its own."""
+    old = transaction.take_existing()
+    if type(old) is Context:
+        return old
+    made, own = Context(), _own_variables(transaction.namespace)
+    for variable, value in contextvars.copy_context().items():
+        if variable not in own and variable not in OF_SESSION:
+            made.run(variable.set, value)
+    if old is not None:
+        transaction.replaced.append((old, made))
+    return made
+
+
+def fill_context(context: Context, state: tuple[LoadTransaction, list[Any], list[tuple[ContextVar[Any], Any]]]) -> None:
+    """Give variables their values in a context."""
+    transaction, _, held = state
+    for variable, value in held:
+        before = as_value(context, variable)
+        if not before or before[0] is not value:
+            if before:
+                transaction.undoable(context.run, variable.set, before[0])
+            context.run(variable.set, value)
+
+
+def _own_variables(namespace: Mapping[str, Any]) -> frozenset[ContextVar[Any]]:
+    """Find the variables of the notebook: those that it has under a name, or in a container, class or instance."""
+    found = set()
+    for value in list(namespace.values()):
+        kind = type(value)
+        parts: Any = value if kind in (list, tuple) else ()
+        if kind is dict:
+            parts = value.values()
+        elif not issubclass(kind, ModuleType | FunctionType):
+            held = getattr(value, "__dict__", None) if issubclass(kind, type) else attributes_of(value)
+            parts = held.values() if held else parts
+        found |= {part for part in (value, *list(parts)[:_MOST_PARTS]) if type(part) is ContextVar}
+    return frozenset(found)
+
+
+#: A container of more has no variables that are looked for.
+_MOST_PARTS = 200
+
+EXACT: dict[type, Callable[[Encoding, Any], Reduced]] = {
+    Context: reduce_context,
+    ContextVar: reduce_variable,
+    Token: reduce_token,
+}

@@ -1,9 +1,11 @@
 """Files: a closed one is a name and a mode, an open one stays where it is."""
 
+import contextlib
 import io
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from bulletin.state.encoding import Encoding
@@ -50,6 +52,8 @@ def family_of_io(kind: type) -> Callable[[Encoding, Any], Reduced] | None:
     """
     if kind is io.BytesIO:
         return reduce_bytes
+    if kind is io.StringIO:
+        return reduce_text
     if kind.__name__ in {"StringIO", "BytesIO"} or issubclass(kind, BaseException):
         return None
     return reduce_file if kind in _FILES else _refuse
@@ -58,10 +62,37 @@ def family_of_io(kind: type) -> Callable[[Encoding, Any], Reduced] | None:
 def reduce_bytes(_: Encoding, file: Any) -> Reduced:
     """Reduce bytes in memory as Python does, unless they are closed; views of them may be held on the other side."""
     if file.closed:
-        return NotImplemented
+        return _reduce_closed(file)
     content, position, attributes = file.__getstate__()
     state = (RECEIVER, content, position, attributes)
     return make_bytes, (RECEIVER, len(content)), state, None, None, fill_bytes
+
+
+def reduce_text(_: Encoding, file: Any) -> Reduced:
+    """Reduce text in memory as Python does, unless it is closed."""
+    return _reduce_closed(file) if file.closed else NotImplemented
+
+
+def _reduce_closed(file: Any) -> Reduced:
+    return close_in_memory, (RECEIVER, type(file))
+
+
+def close_in_memory(transaction: LoadTransaction, kind: Any) -> Any:
+    """Return the existing buffer, which is closed when nothing can fail any more, or a closed one."""
+    old = transaction.take_existing()
+    if type(old) is kind:
+        transaction.at_end(partial(_close, old))
+        return old
+    made = kind()
+    made.close()
+    if old is not None:
+        transaction.replaced.append((old, made))
+    return made
+
+
+def _close(file: Any) -> None:
+    with contextlib.suppress(BufferError):  # somebody here holds a view of it
+        file.close()
 
 
 def make_bytes(transaction: LoadTransaction, size: int) -> io.BytesIO:

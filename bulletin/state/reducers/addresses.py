@@ -1,0 +1,96 @@
+"""Instances that keep the address of what they hold, in a number or a text, or as a key: it is that of each side.
+
+A library makes keys of `id(x)` and finds `x` by them, and asks on the other side for the address that `x` has there.
+"""
+
+import re
+import weakref
+from typing import Any, NamedTuple
+
+from bulletin.state.encoding import Encoding
+from bulletin.state.inplace import attributes_of, fill_dict, slots_held
+from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
+
+from .containers import make_instance
+
+#: What is longer is looked at no further, and no text.
+_MOST, _LONGEST = 64, 200
+_ADDRESS = re.compile(r"\d{10,20}")
+#: What is less is no address.
+_LOWEST = 1 << 32
+
+
+class Addressed(NamedTuple):
+    """An attribute that is the address of what another one holds, or of the instance: a number, or inside a text."""
+
+    name: str
+    #: The other attribute; None is the instance itself.
+    held_by: str | None
+    around: tuple[str, str] | None
+
+
+def has_address(value: Any) -> bool:
+    """Tell whether an instance has the address of something that it holds. Its class is taken to be so from then on."""
+    if type(value) in _classes:
+        return True
+    attributes = attributes_of(value)
+    if not attributes or len(attributes) > _MOST or not (_addressed(value, attributes) or _keyed(attributes)):
+        return False
+    _classes.add(type(value))
+    return True
+
+
+#: Those of which an instance had one.
+_classes: weakref.WeakSet[type] = weakref.WeakSet()
+
+
+def _addressed(value: Any, attributes: dict[str, Any]) -> list[Addressed]:
+    owners: dict[int, str | None] | None = None
+    found = []
+    for name, held in attributes.items():
+        kind = type(held)
+        if kind is int and held > _LOWEST:
+            address, around = held, None
+        elif kind is str and 10 <= len(held) <= _LONGEST and (match := _ADDRESS.search(held)):
+            address, around = int(match[0]), (held[: match.start()], held[match.end() :])
+        else:
+            continue
+        if owners is None:
+            owners = {**{id(part): key for key, part in attributes.items()}, id(value): None}
+        if address in owners:
+            found.append(Addressed(name, owners[address], around))
+    return found
+
+
+def _keyed(attributes: dict[str, Any]) -> list[dict[int, Any]]:
+    return [held for held in attributes.values() if type(held) is dict and held and _is_keyed(held)]
+
+
+def _is_keyed(held: dict[Any, Any]) -> bool:
+    return all(type(key) is int and key == id(value) for key, value in held.items())
+
+
+def reduce_addressing(_: Encoding, value: Any) -> Reduced:
+    """Reduce an instance to its attributes, with what is an address told apart from them."""
+    attributes = dict(attributes_of(value) or {})
+    addressed = _addressed(value, attributes)
+    attributes.update((one.name, None) for one in addressed)
+    state = (RECEIVER, attributes, list(map(tuple, addressed)), _keyed(attributes), slots_held(value))
+    return make_instance, (RECEIVER, type(value), False), state, None, None, fill_addressing
+
+
+def fill_addressing(
+    value: Any,
+    state: tuple[LoadTransaction, dict[str, Any], list[tuple[Any, ...]], list[dict[int, Any]], list[tuple[str, Any]]],
+) -> None:
+    """Give an instance its attributes, and the addresses that these have on this side."""
+    _, attributes, addressed, keyed, slots = state
+    own = object.__getattribute__(value, "__dict__")
+    own.update(attributes)
+    for one in map(Addressed._make, addressed):
+        address = id(value if one.held_by is None else own[one.held_by])
+        own[one.name] = address if one.around is None else f"{one.around[0]}{address}{one.around[1]}"
+    for held in keyed:
+        fill_dict(held, [(id(part), part) for part in held.values()])
+    for slot, part in slots:
+        object.__setattr__(value, slot, part)

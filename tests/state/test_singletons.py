@@ -1,0 +1,69 @@
+"""The one instance that a library has for everybody, and what people put into it, is the same one on both sides."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bulletin.state import registrations
+
+from .notebook import Notebook
+
+LIBRARY = """
+class Only(type):
+    _instances = {}
+    def __call__(cls):
+        if cls not in cls._instances: cls._instances[cls] = super().__call__()
+        return cls._instances[cls]
+
+class Store(metaclass=Only):
+    def __init__(self): self.kept = {"of the library": 1}
+
+class Board:
+    _board = None
+    def __init__(self): self.notes = []
+    @classmethod
+    def get(cls):
+        if cls._board is None: cls._board = cls()
+        return cls._board
+
+class Shelf:
+    def __init__(self): self.books = {"first": object()}
+
+shelf = Shelf()
+def kept(): return list(Store().kept)
+"""
+
+
+@pytest.fixture
+def single(notebook: Notebook, install: Callable[[str, str], Path]) -> Notebook:
+    install("singly", LIBRARY)
+    return notebook
+
+
+def test_what_is_put_into_a_singleton_is_there_on_both_sides(single: Notebook) -> None:
+    single.local("from singly import Store, Board, kept; s, b = Store(), Board.get(); s.kept['mine'] = 2")
+    single.local("b.notes.append('here')")
+    assert single.gpu("kept(), Board.get().notes").extra["result"] == (["of the library", "mine"], ["here"])
+    single.gpu(
+        "same = s is Store() and b is Board.get(); Store().kept['there'] = [3]; Board.get().notes.append('pool')"
+    )
+    assert single.local("kept(), Board.get().notes") == (["of the library", "mine", "there"], ["here", "pool"])
+    assert single.local("same, s is Store(), b is Board.get()") == (True, True, True)
+
+
+def test_a_singleton_that_a_cell_names_is_that_of_the_notebook(single: Notebook) -> None:
+    single.gpu("from singly import Store, kept; s = Store(); s.kept['there'] = 1")
+    assert single.local("kept(), s is Store()") == (["of the library", "there"], True)
+    registrations.forget()
+    assert "_instances" in single.local("vars(type(Store))")
+
+
+def test_what_a_notebook_puts_into_an_instance_of_a_librarys_module_is_there_on_the_other_side(
+    single: Notebook,
+) -> None:
+    single.local("import singly; mine = singly.shelf; mine.books['mine'] = [1]; del singly")
+    assert single.gpu("import singly; list(singly.shelf.books), mine is singly.shelf").extra["result"] == (
+        ["first", "mine"],
+        True,
+    )
