@@ -46,10 +46,12 @@ NOW_MS = round(NOW.timestamp() * 1000)
             "Slurm: nodes of the partition gpu are down, drained, or kept for other jobs",
         ),
         (
-            "PartitionTimeLimit",
+            "BadConstraints",
             "N/A",
-            "Slurm: the job of the pool's node asks for more time than the partition gpu gives (SlurmAgents.time): "
-            "tell the pool's admins",
+            (
+                "Slurm: the job of the pool's node asks for what no node of the partition gpu has "
+                "(SlurmAgents.constraint, SlurmAgents.gres): tell the pool's admins"
+            ),
         ),
         (
             "(JobHeldAdmin)",
