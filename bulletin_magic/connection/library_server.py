@@ -80,9 +80,7 @@ class LibraryServer:
             return FolderReply(number=message.number, problem="the names of its files are too long together"), ()
         return FolderReply(number=message.number), (blob,)
 
-    def _describe(
-        self, distribution: importlib.metadata.Distribution, there: str, glibc_there: str = ""
-    ) -> _Installed:
+    def _describe(self, distribution: importlib.metadata.Distribution, there: str, glibc_there: str = "") -> _Installed:
         name, root = normalize(distribution.name), str(distribution.locate_file(""))
         requires = tuple(sorted(set(_requirements(distribution))))
         library = Library(name=name, version=distribution.version, requires=requires)

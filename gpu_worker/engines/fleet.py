@@ -159,7 +159,7 @@ class Fleet:
         return ForgetNode(agent.node, state.words)
 
     def _follow(self, agent: FleetAgent, load: NodeLoad | None, state: JobState, now_ms: int) -> None:
-        if state.status is JobStatus.WAITING:  # Slurm may have been silent for a moment, or have put it back in its queue
+        if state.status is JobStatus.WAITING:  # Slurm was silent for a moment, or has put it back in its queue
             agent.running_since_ms = None
         elif agent.running_since_ms is None:
             agent.running_since_ms = now_ms
