@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import importlib.util
+import os
 import sys
 import sysconfig
 from importlib.machinery import ModuleSpec, PathFinder
@@ -39,3 +40,12 @@ def version_of(name: str) -> str:
 def platform() -> str:
     """Say what compiled modules are called here, and for which machine: those for another one do not load."""
     return f"{sysconfig.get_config_var('EXT_SUFFIX')} {sysconfig.get_platform()}"
+
+
+def glibc() -> str:
+    """Return the version of the C library here, as "2.36"; empty where it is another one than glibc."""
+    try:
+        name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
+    except (ValueError, OSError):
+        return ""
+    return version if name == "glibc" else ""

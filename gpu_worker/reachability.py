@@ -56,6 +56,24 @@ def is_of_this_host(host: str) -> bool:
     return True
 
 
+def is_name(host: str) -> bool:
+    """Tell whether it is a name that the name service is asked for: no address, and no network device of this host."""
+    with contextlib.suppress(ValueError):
+        ipaddress.ip_address(host.strip("[]"))
+        return False
+    return host not in ("", "*") and host not in {name for _, name in socket.if_nameindex()}
+
+
+def resolve(name: str) -> str:
+    """Return the address at which ZeroMQ listens for a name, as of now. Takes its time; raises OSError with words."""
+    try:
+        return str(socket.getaddrinfo(name, None, _family(name), socket.SOCK_STREAM)[0][4][0])
+    except UnicodeError:
+        raise OSError(errno.EINVAL, f"{name!r} is no name") from None
+    except socket.gaierror as error:
+        raise OSError(error.errno, _say_unresolved(name, error)) from None
+
+
 def find_lasting_address(host: str, bound: str) -> str:
     """Return the address to tell others of what is bound: by the host's name, where `host` leads there alone.
 

@@ -13,6 +13,8 @@ from bulletin_magic.connection.folder_listing import FolderLimits
 _QUOTED = re.compile(r"""["']([^"'\n]{1,500})["']""")
 _WORD = re.compile(r"""[^\s"'(),;=<>|&]{1,500}""")
 _MOST_SHOWN = 8
+#: Of larger files it is said that all of one comes: it takes seconds.
+_LARGE_BYTES = 100_000_000
 
 
 def describe_files(
@@ -45,6 +47,8 @@ def describe_files(
     if fitting:
         start = "If it does not, these come when they are opened" if is_shared is None else "These would come"
         sentences.append(f"{start}, unless they are there already: {_list(fitting)}.")
+    if large := {path: size for path, size in fitting.items() if size > _LARGE_BYTES}:
+        sentences.append(f"All of a file comes, however little of it is read: {_list(large)}.")
     for path, size in found.items():
         if path not in fitting:
             sentences.append(

@@ -19,6 +19,9 @@ from bulletin_magic.connection.contained_paths import PathEscapes, open_parent
 
 #: More than that is not read at once.
 _LARGEST_PART = 4 * 2**20
+#: What wheels are called by the oldest glibc that they load with: `manylinux_2_28_x86_64`, and names of before that.
+_MANYLINUX = re.compile(r"\bmanylinux(?:_(\d+)_(\d+)|(1|2010|2014))_")
+_OLD_NAMES = {"1": (2, 5), "2010": (2, 12), "2014": (2, 17)}
 #: Suffixes of modules that are compiled for one Python and one machine.
 _COMPILED = tuple(suffix for suffix in (*all_suffixes(), ".dylib") if suffix not in {".py", ".pyc"})
 #: So many libraries at most are described in one answer: a namespace may be of many.
@@ -69,7 +72,7 @@ class LibraryServer:
                 distribution = importlib.metadata.distribution(name)
             except (importlib.metadata.PackageNotFoundError, ValueError):
                 continue
-            installed = self._describe(distribution, message.platform)
+            installed = self._describe(distribution, message.platform, message.glibc)
             self._described[installed.library.name] = installed
             found.append(installed.library)
         blob = msgspec.msgpack.encode(found)
@@ -77,7 +80,7 @@ class LibraryServer:
             return FolderReply(number=message.number, problem="the names of its files are too long together"), ()
         return FolderReply(number=message.number), (blob,)
 
-    def _describe(self, distribution: importlib.metadata.Distribution, there: str) -> _Installed:
+    def _describe(self, distribution: importlib.metadata.Distribution, there: str, glibc_there: str = "") -> _Installed:
         name, root = normalize(distribution.name), str(distribution.locate_file(""))
         requires = tuple(sorted(set(_requirements(distribution))))
         library = Library(name=name, version=distribution.version, requires=requires)
@@ -89,8 +92,14 @@ class LibraryServer:
                 f"it has {show_size(size)}, and at most {show_size(most)} of a library follow a cell "
                 "(BulletinMagics.library_mb)"
             )
-        if not problem and there != platform() and any(file.path.endswith(_COMPILED) for file in files):
+        is_compiled = any(file.path.endswith(_COMPILED) for file in files)
+        if not problem and is_compiled and there != platform():
             problem = "it is compiled for another kind of machine than the node"
+        elif not problem and is_compiled and (needed := _needed_glibc(distribution)) > _version(glibc_there, needed):
+            problem = (
+                f"it is compiled for a newer system than the node's, which has glibc {glibc_there}; it needs "
+                f"{'.'.join(map(str, needed))}"
+            )
         if problem:
             return _Installed(msgspec.structs.replace(library, problem=problem), root, frozenset())
         library = msgspec.structs.replace(library, files=tuple(files))
@@ -116,6 +125,18 @@ class LibraryServer:
 def normalize(name: str) -> str:
     """Return the form in which names of libraries are compared (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _needed_glibc(distribution: importlib.metadata.Distribution) -> tuple[int, ...]:
+    """Return the oldest glibc that a library loads with, by the names of its wheel; empty where they do not say."""
+    tags = [line for line in (distribution.read_text("WHEEL") or "").splitlines() if line.startswith("Tag:")]
+    named = _MANYLINUX.findall("\n".join(tags))
+    return min((_OLD_NAMES.get(old) or (int(major), int(minor)) for major, minor, old in named), default=())
+
+
+def _version(said: str, otherwise: tuple[int, ...]) -> tuple[int, ...]:
+    found = re.match(r"(\d{1,4})\.(\d{1,4})", said)
+    return tuple(map(int, found.groups())) if found else otherwise
 
 
 def _libraries_with(module: str) -> Iterator[str]:

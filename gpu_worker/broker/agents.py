@@ -360,6 +360,9 @@ class Agents:
         if owner is None:
             return  # its node was removed in this moment; `tidy` parts with what is known of it
         earlier = self.known.get(message.agent)
+        is_other = earlier is not None and earlier.message.process not in ("", message.process)
+        if is_other and self._admission.is_unmissed(key):  # its job was put back into the queue, and has begun anew
+            await self.leaving.end_leases(message.agent, node_sentences.ANEW)
         self._forget(message.agent)
         self._absent.forget(message.node)
         message, unknown = believe(message, owner, known_in(self.shell))
@@ -373,7 +376,6 @@ class Agents:
         await self._send(route, wire.Registered())
         self._slot_word = self.slot_word
         await self._kernels.name_slots(self.slot_word)
-        is_other = earlier is not None and earlier.message.process not in ("", message.process)
         await self.leaving.plan(message)  # before it is given anything
         await self.shell.add_node(message, owner, earlier.heard_ms if earlier is not None and is_other else None)
         if earlier is not None and earlier.message.address != message.address:

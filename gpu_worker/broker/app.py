@@ -281,6 +281,7 @@ class Broker:
             asyncio.create_task(self._follower.run(self.shell)),
             asyncio.create_task(self._groups.run()),
             asyncio.create_task(self._notes.run()),
+            asyncio.create_task(self._doors.follow_name()),
             *(asyncio.create_task(one.run()) for one in self._connections),
         ]
         try:

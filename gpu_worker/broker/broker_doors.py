@@ -1,5 +1,6 @@
 """Where a broker listens, and by which keys it is known there: those that it has, and those before, until a time."""
 
+import asyncio
 import contextlib
 
 import structlog
@@ -12,7 +13,10 @@ from bulletin.wire import channel, keys
 from bulletin.wire.connections import Connections
 from gpu_worker.config import LOCALHOST, PoolSettings
 from gpu_worker.node_registry import time_of_day_ms
-from gpu_worker.reachability import find_lasting_address, write_address
+from gpu_worker.reachability import find_lasting_address, is_name, is_of_this_host, parse, resolve, write_address
+
+#: So often it is looked whether the host still has the address that the pool's name led to.
+_LOOK_S = 3.0
 
 
 def open_files(settings: PoolSettings) -> keys.PoolFile:
@@ -82,6 +86,10 @@ class BrokerDoors:
         self._log = structlog.get_logger("broker")
         #: What is bound for the old keys, by what others were told: a name may lead elsewhere by now.
         self._bound: dict[str, str] = {}
+        #: Where each of the two sockets listens with the present keys.
+        self._listens_at = ["", ""]
+        #: What was said last of an address at which nobody can come.
+        self._problem = ""
 
     def open(self, files: keys.PoolFile) -> keys.PoolFile:
         """Bind the addresses of last time, so that all find the way back, else free ones. Raises BadConfig.
@@ -90,8 +98,8 @@ class BrokerDoors:
         """
         if files.earlier is not None:
             self._open_earlier(files.earlier, files.keys)
-        kernel = self._bind(self._sockets[0], files.kernel_address, self._settings.kernel_port)
-        agent = self._bind(self._sockets[1], files.agent_address, self._settings.agent_port)
+        kernel = self._bind(0, files.kernel_address, self._settings.kernel_port)
+        agent = self._bind(1, files.agent_address, self._settings.agent_port)
         return structs.replace(files, kernel_address=kernel, agent_address=agent)
 
     def close_earlier(self, files: keys.PoolFile) -> keys.PoolFile:
@@ -120,17 +128,62 @@ class BrokerDoors:
         addresses = earlier.kernel_address, earlier.agent_address
         return list(zip(self._sockets, addresses, self._connections, strict=True))
 
-    def _bind(self, socket: zmq.asyncio.Socket, kept: str, port: int) -> str:
+    def _bind(self, index: int, kept: str, port: int) -> str:
         host = self._settings.host or LOCALHOST
         wanted = write_address(host, port)
         if kept.startswith(write_address(host, 0).removesuffix("0")) and port in (0, port_of(kept)):
             try:
-                return find_lasting_address(host, channel.bind(socket, kept))
+                return find_lasting_address(host, self._listen(index, kept))
             except zmq.ZMQError:
                 self._log.warning("the port of last time is taken, another is used", address=kept)
         try:
-            return find_lasting_address(host, channel.bind(socket, wanted))
+            return find_lasting_address(host, self._listen(index, wanted))
         except zmq.ZMQError as error:
             raise BadConfig(
                 f"The pool cannot listen on {wanted}: {error.strerror}. Choose another Pool.host or port."
             ) from None
+
+    def _listen(self, index: int, address: str) -> str:
+        self._listens_at[index] = bound = channel.bind(self._sockets[index], address)
+        return bound
+
+    async def follow_name(self) -> None:
+        """Listen where the pool's name leads to, at the same ports, whenever the host has not the address of before.
+
+        Until cancelled. Who was told the name comes there by itself. With the old keys nobody does: they are over soon.
+        """
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            if not is_name(self._settings.host):
+                continue
+            gone = [(index, found) for index, at in enumerate(self._listens_at) if (found := parse(at)) is not None]
+            gone = [(index, found) for index, found in gone if not is_of_this_host(found[0])]
+            if not gone:
+                continue
+            try:
+                now = await asyncio.to_thread(resolve, self._settings.host)
+                for index, (host, port) in gone:
+                    if now != host:  # else the name service does not know yet, or it was away for a moment
+                        self._move(index, now, port)
+            except OSError as error:
+                self._warn(str(error.strerror))
+
+    def _move(self, index: int, host: str, port: int) -> None:
+        """Listen at another address instead. Raises OSError where the host has not got it (yet)."""
+        if not is_of_this_host(host):
+            raise OSError(0, f"The name {self._settings.host!r} leads to {host}, which this host has not")
+        before = self._listens_at[index]
+        with contextlib.suppress(zmq.ZMQError):
+            self._sockets[index].unbind(before)
+        try:
+            now = self._listen(index, write_address(host, port))
+        except zmq.ZMQError as error:
+            raise OSError(error.errno, f"{write_address(host, port)}: {error.strerror}") from None
+        self._problem = ""
+        self._log.info("listening again", before=before, now=now)
+
+    def _warn(self, problem: str) -> None:
+        """Say once, and not at each look, why nobody can come."""
+        if problem != self._problem:
+            self._problem = problem
+            self._log.warning("this host has another address, and this broker has none", problem=problem)

@@ -6,6 +6,7 @@ AWAY = (
 )
 LEAVES = "It is being shut down: cells that run there have their grace to end, and it gets no others."
 LEFT = "The node that ran your cell was shut down."
+ANEW = "The job of the node that ran your cell was started anew."
 REVOKED = "The node that ran your cell was taken out of the pool."
 OLD_KEYS = (
     "It has new keys, and the time of its old ones is over. Bring it its new file, which its agent takes up by itself: "

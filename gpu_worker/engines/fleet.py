@@ -159,7 +159,9 @@ class Fleet:
         return ForgetNode(agent.node, state.words)
 
     def _follow(self, agent: FleetAgent, load: NodeLoad | None, state: JobState, now_ms: int) -> None:
-        if agent.running_since_ms is None and state.status in (JobStatus.RUNNING, JobStatus.UNKNOWN):
+        if state.status is JobStatus.WAITING:  # Slurm was silent for a moment, or has put it back in its queue
+            agent.running_since_ms = None
+        elif agent.running_since_ms is None:
             agent.running_since_ms = now_ms
         if load is None:
             return

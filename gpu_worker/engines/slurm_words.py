@@ -21,6 +21,20 @@ _OVER: Mapping[str, str] = {
     "OUT_OF_MEMORY": "its Slurm job used more memory than it may",
 }
 _GONE = "its Slurm job has ended"
+#: What a job waits for that does not come by waiting: somebody must change something. Who, and what.
+_STUCK: Mapping[str, str] = {
+    "PartitionTimeLimit": "asks for more time than the {where} {gives} (SlurmAgents.time)",
+    "PartitionNodeLimit": "asks for more nodes than the {where} {gives} (SlurmAgents.options)",
+    "BadConstraints": "asks for what no node of the {where} has (SlurmAgents.constraint, SlurmAgents.gres)",
+    "AccountNotAllowed": "is not let into the {where} by its account (SlurmAgents.account)",
+    "QOSNotAllowed": "is not let into the {where} by its QOS (SlurmAgents.qos)",
+    "InvalidAccount": "has an account that Slurm does not know any more (SlurmAgents.account)",
+    "InvalidQOS": "has a QOS that Slurm does not know any more (SlurmAgents.qos)",
+    "JobHeldAdmin": "is held by an admin of the cluster",
+    "JobHeldUser": "is held by the pool's user there (scontrol release lets it go on)",
+    "launch failed requeued held": "could not be started on its node and is held (scontrol release lets it go on)",
+    "DependencyNeverSatisfied": "waits for another one that will never end well (SlurmAgents.options)",
+}
 
 
 def read_states(lines: str, nodes: Mapping[str, str], now_ms: int) -> dict[str, JobState]:
@@ -62,6 +76,9 @@ def say_waiting(reason: str, partition: str, start: str, now: datetime) -> str:
     reason = reason.strip("()")
     names = partition.split(",")
     where, has = (f"partition {partition}", "has") if len(names) == 1 else (f"partitions {', '.join(names)}", "have")
+    if (stuck := _STUCK.get(reason)) is not None:
+        gives = "gives" if len(names) == 1 else "give"
+        return f"Slurm: the job of the pool's node {stuck.format(where=where, gives=gives)}: tell the pool's admins"
     if reason in ("", "None"):
         return "Slurm: a node is asked for"
     if reason == "Resources":

@@ -109,6 +109,8 @@ class FolderTransfers:
             if fetch.problem and fetch.file.descriptor >= 0:
                 mirror.give_up(fetch.file, fetch.problem)
                 self.note(f"{fetch.path} is empty on the node: {fetch.problem}.")
+            elif fetch.has_grown:
+                self.note(f"{fetch.path} grows in the notebook: the cell has what was in it when it began to come.")
 
 
 def read_listing(blobs: Sequence[Blob]) -> list[FolderEntry]:
@@ -129,6 +131,8 @@ class _Fetch:
     def __init__(self, mirror: FolderMirror, path: str, file: MirroredFile) -> None:
         self._mirror, self.path, self.file = mirror, path, file
         self.problem = ""
+        #: It was written to all the while, and has come as it was at a moment.
+        self.has_grown = False
         self._version: FileVersion | None = None
         #: How often it was begun anew.
         self._tries = 0
@@ -161,7 +165,7 @@ class _Fetch:
                 following = [self._job(part) for part in range(PART_BYTES, reply.version.size, PART_BYTES)]
             self._missing = 1 + len(following)
         try:
-            if reply.version != self._version:
+            if reply.version != self._version and not self._note_growth(reply.version):
                 return self._start_again()
             if reply.digest and reply.digest not in self._mirror.known_digests(self.file.there.size):
                 raise OSError("the notebook named a content that is not there")
@@ -175,6 +179,12 @@ class _Fetch:
         except OSError as error:
             self.problem = f"{error.strerror or error} on the node"
         return reversed(following)
+
+    def _note_growth(self, version: FileVersion) -> bool:
+        """Tell whether what has come counts all the same: at the last try, of a log or the like, which only grows."""
+        assert self._version is not None
+        self.has_grown = self._tries == _TRIES - 1 and version.size > self._version.size
+        return self.has_grown
 
     def _start_again(self) -> Iterable[Job]:
         """Read the file from its beginning: it was changed meanwhile."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from bulletin.libraries import platform
+from bulletin.libraries import glibc, platform
 from bulletin.units import show_size
 from bulletin.wire.frames import UNREADABLE, Blob
 from bulletin.wire.messages import FetchLibrary, FindLibrary, FolderReply, Library, LibraryFile
@@ -61,7 +61,7 @@ class LibraryFetches:
 
         Raises OSError, too, where it cannot come.
         """
-        found = {one.name: one for one in self._ask(FindLibrary(number=0, module=module, platform=platform()))}
+        found = {one.name: one for one in self._ask(_question(module=module))}
         if not found:
             self.problems[module] = "no library that is installed there names it among its files"
         waiting = [name for one in found.values() for name in one.requires]
@@ -69,7 +69,7 @@ class LibraryFetches:
             name = waiting.pop()
             if name in found or _is_here(name):
                 continue
-            for one in self._ask(FindLibrary(number=0, library=name, platform=platform())):
+            for one in self._ask(_question(library=name)):
                 found[one.name] = one
                 waiting += one.requires
         for one in found.values():
@@ -125,6 +125,10 @@ class LibraryFetches:
         self._bytes += size
         self._came.update({name: str(folder) for name, folder in begun.items()})
         return size
+
+
+def _question(*, module: str = "", library: str = "") -> FindLibrary:
+    return FindLibrary(number=0, module=module, library=library, platform=platform(), glibc=glibc())
 
 
 def _parts(library: Library, folder: Path) -> Iterator[Job]:

@@ -1,4 +1,4 @@
-"""A host gets another address: the broker's is found again by its name, and a node says where it is now."""
+"""A host gets another address: the broker's is found again by its name, and a node says where it is now, or both do."""
 
 from tests.integration.conftest import until
 from tests.integration.host_pools import POOL_NAME, made_site
@@ -26,6 +26,8 @@ def test_a_cell_goes_on_while_the_brokers_host_and_then_its_own_get_another_addr
 
         message = notebook.start_until(PRINTS.replace("15", "6"), "line 2")
         site.hosts["node1"].readdress("10.77.0.21")
+        site.hosts["hub"].readdress("10.77.0.3")
+        site.names.write_text(f"127.0.0.1 localhost\n10.77.0.3 {POOL_NAME}\n")
         ran = notebook.collect(message)
         assert ran.error is None, ran.shown
         assert ran.stream() == "".join(f"line {i}\n" for i in range(3, 6)), "and three before"

@@ -42,6 +42,8 @@ class FindLibrary(Message, frozen=True, kw_only=True, tag="find-library"):
     library: Name = ""
     #: How compiled modules are called on the node, and what it is: others do not load there.
     platform: Name
+    #: The version of the node's C library, if it is glibc: what is compiled for a newer one does not load.
+    glibc: Name = ""
 
 
 class FetchLibrary(Message, frozen=True, kw_only=True, tag="fetch-library"):

@@ -66,6 +66,27 @@ def test_what_is_not_in_the_library_is_not_served(site: Site, path: str) -> None
     assert site.fetch("tool", path)[1] == b""
 
 
+@pytest.mark.parametrize(
+    ("tags", "glibc", "comes"),
+    [
+        ("Tag: cp311-cp311-manylinux_2_28_x86_64", "2.27", False),
+        ("Tag: cp311-cp311-manylinux_2_28_x86_64", "2.28", True),
+        ("Tag: cp311-cp311-manylinux_2_28_x86_64", "", True),  # one of a version before this was said
+        ("Tag: cp311-cp311-manylinux_2_28_x86_64\nTag: cp311-cp311-manylinux2014_x86_64", "2.17", True),
+        ("Tag: cp311-cp311-manylinux2014_x86_64", "2.9", False),
+        ("Tag: cp311-cp311-linux_x86_64", "2.9", True),  # built here: for which, nobody knows
+        ("", "2.9", True),
+    ],
+)
+def test_what_is_compiled_for_a_newer_system_does_not_come(site: Site, tags: str, glibc: str, comes: bool) -> None:
+    site.install("tool", "tool.py,,\nfast.so,,\n", tool="X = 1\n")
+    (site.folder / "fast.so").write_bytes(b"ELF")
+    (site.folder / "tool-1.0.dist-info" / "WHEEL").write_text(f"Wheel-Version: 1.0\n{tags}\n")
+    [library] = site.find(library="tool", glibc=glibc)
+    assert bool(library.files) == comes
+    assert comes or (glibc in library.problem and "glibc" in library.problem)
+
+
 def test_a_library_with_a_link_among_its_files_is_not_served(site: Site) -> None:
     site.install("tool", "tool.py,,\nlink.py,,\n", tool="X = 1\n")
     (site.folder / "link.py").symlink_to(site.secret)

@@ -75,6 +75,28 @@ def test_an_agent_that_cannot_listen_at_another_address_listens_where_it_did_onc
     asyncio.run(main())
 
 
+def test_an_agent_whose_host_was_said_by_a_name_listens_where_that_leads_to_by_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_address, "_LOOK_S", 0.01)
+    leads_to = iter(("127.0.0.1", "192.0.2.1", "127.0.0.2"))  # not known yet; another host's; known
+    monkeypatch.setattr(own_address, "resolve", lambda name: next(leads_to))
+    monkeypatch.setattr(own_address, "is_of_this_host", lambda host: host == "127.0.0.2")
+
+    async def main() -> None:
+        async with agent_parts(tmp_path) as agent:
+            settings = Pool(folder=str(tmp_path), host="localhost").settings()
+            own = OwnAddress(settings, node_in(tmp_path), agent.server, Link("127.0.0.1"))  # type: ignore[arg-type]
+            before = parse(await own.open())
+            async with asyncio.timeout(30):
+                agent.address = await own.wait_for_other()
+            assert before is not None
+            assert (before[0], parse(agent.address)) == ("127.0.0.1", ("127.0.0.2", before[1])), "at the same port"
+            assert isinstance(await agent.kernel().attach(agent.session("lease")), wire.Attached)
+
+    asyncio.run(main())
+
+
 def test_a_notebook_that_was_there_is_let_in_again_where_its_agent_listens_instead(tmp_path: Path) -> None:
     async def main() -> None:
         async with agent_parts(tmp_path) as agent:

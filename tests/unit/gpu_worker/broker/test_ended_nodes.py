@@ -13,7 +13,7 @@ from bulletin.wire import messages as wire
 from bulletin.wire.messages.engine_broker import EndedNode, EngineNews
 from gpu_worker.broker.agent_admission import AgentAdmission
 from gpu_worker.broker.engine_reports import EngineReports
-from gpu_worker.broker.node_sentences import LEFT
+from gpu_worker.broker.node_sentences import ANEW, LEFT
 from gpu_worker.node_registry import NodeRegistry
 from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, EVE, BrokerParts
 from tests.unit.gpu_worker.broker.node_reports import held
@@ -85,6 +85,26 @@ def test_the_cell_of_a_node_that_is_killed_within_its_grace_runs_again_as_it_was
     lose(broker)
     [told] = [said for _, said in broker.to_sessions if isinstance(said, wire.Revoked)]
     assert (told.lease, told.code, told.sentence) == (lease, LeaseEnd.RECLAIMED, LEFT)
+
+
+@pytest.mark.parametrize("is_of_engine", [True, False])
+def test_the_cell_of_an_engines_node_whose_job_is_started_anew_runs_again(
+    broker: BrokerParts, tmp_path: Path, *, is_of_engine: bool
+) -> None:
+    """Slurm has put the job back into its queue, say. Of a host whose agent somebody starts again, it is lost."""
+    registry = NodeRegistry(tmp_path)
+    registry.add("n1", "its key", 0, replaces=True, is_of_engine=is_of_engine)
+    broker.admit(AgentAdmission("secret", registry, lambda _: "its key", lambda _: None))
+    node = structs.replace(broker.registration(), agent=AgentId("n1"), process="one")
+    broker.report("n1", node)
+    lease = broker.run(ANN, "runs")
+    broker.now_ms += 10_000
+    broker.report("another route", structs.replace(node, process="another"))
+    [told] = [said for _, said in broker.to_sessions if isinstance(said, wire.Revoked)]
+    assert (told.lease, told.code) == (lease, LeaseEnd.RECLAIMED if is_of_engine else LeaseEnd.NOT_HELD)
+    assert not is_of_engine or told.sentence == ANEW
+    broker.submit(EVE, "next")
+    assert [one.session for one in broker.to_agents if isinstance(one, wire.Prepare)][-1] == "s-next"
 
 
 @pytest.mark.parametrize("is_lost", [True, False])

@@ -138,6 +138,21 @@ def test_a_node_whose_time_ends_too_soon_for_a_cell_is_none_for_it() -> None:
     assert bench.step(1_000) == [StartAgents(1)]
 
 
+def test_a_job_that_waits_has_its_time_to_come_from_its_start_on_whatever_was_not_known_of_it_before() -> None:
+    """The cluster's controller does not answer for a moment, or puts the job back into its queue."""
+    bench = Bench()
+    bench.wait(1)
+    bench.step()
+    for known in (JobState(JobStatus.UNKNOWN), RUNNING):
+        bench.jobs["n1"] = known
+        bench.step(1_000)
+        bench.jobs["n1"] = WAITING
+        assert bench.step(60 * MINUTE) == []
+    bench.jobs["n1"] = RUNNING
+    assert bench.step(1_000) == []
+    assert bench.step(5 * MINUTE + 1) == [StopAgent("n1")]
+
+
 def test_an_idle_agent_is_drained_and_then_ended() -> None:
     bench = Bench()
     bench.wait(1)

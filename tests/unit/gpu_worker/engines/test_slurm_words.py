@@ -45,6 +45,20 @@ NOW_MS = round(NOW.timestamp() * 1000)
             "N/A",
             "Slurm: nodes of the partition gpu are down, drained, or kept for other jobs",
         ),
+        (
+            "BadConstraints",
+            "N/A",
+            (
+                "Slurm: the job of the pool's node asks for what no node of the partition gpu has "
+                "(SlurmAgents.constraint, SlurmAgents.gres): tell the pool's admins"
+            ),
+        ),
+        (
+            "(JobHeldAdmin)",
+            "N/A",
+            "Slurm: the job of the pool's node is held by an admin of the cluster: tell the pool's admins",
+        ),
+        ("PartitionInactive", "N/A", "Slurm: the nodes of the partition gpu are not available (PartitionInactive)"),
         ("Licenses", "N/A", "Slurm: the job of the pool's node waits (Licenses)"),
         ("None", "N/A", "Slurm: a node is asked for"),
     ],

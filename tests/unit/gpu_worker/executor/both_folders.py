@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bulletin.wire import pipe
 from bulletin.wire.frames import Unpacker, pack
-from bulletin.wire.messages import ChangeFolder, FolderFound, FolderProbe, FromFolder, StoreFile
+from bulletin.wire.messages import ChangeFolder, FetchFile, FolderFound, FolderProbe, FromFolder, StoreFile
 from bulletin_magic.connection.folder_listing import FolderLimits
 from bulletin_magic.connection.folder_server import FolderServer
 from gpu_worker.executor.folder_mirror import FolderMirror
@@ -29,6 +29,8 @@ class Both:
         for folder in (self.notebook, here, store):
             folder.mkdir(parents=True)
         self.limits, self.changes_left = FolderLimits(), MANY
+        #: What happens in the notebook before it serves a part of a file.
+        self.before_part: Callable[[], object] = lambda: None
         self._server = FolderServer(lambda: self.limits)
         root = str(self.notebook)
         self._server.announce(FolderProbe(path=root, token=".bulletin-token"), "0123456789abcdef")
@@ -53,6 +55,8 @@ class Both:
                     self._theirs.shutdown(socket.SHUT_RDWR)
                     return
             assert isinstance(message, StoreFile | ChangeFolder) or self.changes_left >= 0
+            if isinstance(message, FetchFile):
+                self.before_part()
             answer = self._server.answer(message, blobs)  # type: ignore[arg-type]
             assert answer is not None
             pipe.send(self._theirs, pack(*answer))
