@@ -32,6 +32,7 @@ from bulletin.wire.messages import (
 )
 from bulletin_magic.connection.contained_paths import OWN_PREFIX, PathEscapes, open_parent, split
 from bulletin_magic.connection.folder_listing import FolderLimits, list_folder
+from bulletin_magic.connection.kept_rights import set_rights
 
 _BLOCK = 2**20
 #: More than that is not read at once.
@@ -236,10 +237,13 @@ class FolderServer:
         try:
             if upload.size != message.total or _digest(upload.descriptor) != message.digest:
                 raise PathEscapes("it arrived damaged")
-            os.fchmod(upload.descriptor, message.mode & 0o777)
+            set_rights(upload.descriptor, message.mode & 0o777, parent, name)
+            written = os.fstat(upload.descriptor)
             descriptor, upload.descriptor = upload.descriptor, -1
             os.close(descriptor)  # a file server may say only now that there is no room
             facts = os.stat(upload.temporary, dir_fd=parent, follow_symlinks=False)
+            if not os.path.samestat(written, facts):
+                raise PathEscapes("somebody else has put another file in its place while it came")
             note, target = "", name
             before = _version(parent, name)
             if before != message.base:
