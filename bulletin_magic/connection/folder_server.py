@@ -16,6 +16,7 @@ import xxhash
 
 from bulletin.special_files import special_kind
 from bulletin.units import show_size
+from bulletin.whole_writes import write_whole
 from bulletin.wire.frames import BLOB_LIMIT, Blob
 from bulletin.wire.messages import (
     AboutFolder,
@@ -31,6 +32,7 @@ from bulletin.wire.messages import (
 )
 from bulletin_magic.connection.contained_paths import OWN_PREFIX, PathEscapes, open_parent, split
 from bulletin_magic.connection.folder_listing import FolderLimits, list_folder
+from bulletin_magic.connection.kept_rights import set_rights
 
 _BLOCK = 2**20
 #: More than that is not read at once.
@@ -205,7 +207,11 @@ class FolderServer:
             if message.offset == 0:
                 self._check_room(parent, name)
             upload = self._open_upload(key, parent, is_first=message.offset == 0)
-            os.pwrite(upload.descriptor, data, message.offset)
+            try:
+                write_whole(upload.descriptor, data, message.offset)
+            except OSError:  # what has come of it would keep smaller ones out
+                self._drop_upload(key)
+                raise
             upload.size = max(upload.size, message.offset + len(data))
             self._written_bytes += len(data)
             if not message.digest:
@@ -231,8 +237,13 @@ class FolderServer:
         try:
             if upload.size != message.total or _digest(upload.descriptor) != message.digest:
                 raise PathEscapes("it arrived damaged")
-            os.fchmod(upload.descriptor, message.mode & 0o777)
-            facts = os.fstat(upload.descriptor)
+            set_rights(upload.descriptor, message.mode & 0o777, parent, name)
+            written = os.fstat(upload.descriptor)
+            descriptor, upload.descriptor = upload.descriptor, -1
+            os.close(descriptor)  # a file server may say only now that there is no room
+            facts = os.stat(upload.temporary, dir_fd=parent, follow_symlinks=False)
+            if not os.path.samestat(written, facts):
+                raise PathEscapes("somebody else has put another file in its place while it came")
             note, target = "", name
             before = _version(parent, name)
             if before != message.base:
@@ -247,7 +258,8 @@ class FolderServer:
                 os.unlink(upload.temporary, dir_fd=parent)
             raise
         finally:
-            os.close(upload.descriptor)
+            if upload.descriptor >= 0:
+                os.close(upload.descriptor)
         version = FileVersion(facts.st_size, facts.st_mtime_ns)
         return FolderReply(number=message.number, version=version, note=note)
 

@@ -10,6 +10,8 @@ from tornado.http1connection import HTTP1Connection
 from tornado.httpserver import HTTPServer
 from tornado.iostream import IOStream
 
+from bulletin_spawner.service.long_heads import LongHeads
+
 #: So many connections of one reader are kept before others'.
 _MOST_OF_READER = 32
 
@@ -23,7 +25,7 @@ class BoundedServer(HTTPServer):
     def initialize(self, *arguments: Any, most_connections: int = 512, **limits: Any) -> None:
         """Take how many connections there may be."""
         super().initialize(*arguments, **limits)
-        self._most_connections = most_connections
+        self._most_connections, self._long_heads = most_connections, LongHeads()
         #: With the reader who was known last by it, if one was. The oldest first.
         self._streams: dict[IOStream, str] = {}
 
@@ -34,6 +36,7 @@ class BoundedServer(HTTPServer):
             one = self._choose()
             del self._streams[one]
             one.close()
+        self._long_heads.watch(stream)
         super().handle_stream(stream, address)
 
     def on_close(self, server_conn: object) -> None:
@@ -52,12 +55,6 @@ class BoundedServer(HTTPServer):
         if len(strangers) > self._most_connections // 2:
             return strangers[0]
         return next(one for one, reader in self._streams.items() if reader)
-
-
-def has_left(handler: web.RequestHandler) -> bool:
-    """Tell whether nobody waits for the answer of a request any more."""
-    connection = handler.request.connection
-    return isinstance(connection, HTTP1Connection) and connection.stream.closed()
 
 
 def note_reader(handler: web.RequestHandler, reader: str) -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 from tornado import web
 
-from bulletin_spawner.service.bounded_server import has_left
+from bulletin_spawner.service.presence import has_left
 
 
 class ReaderLine:

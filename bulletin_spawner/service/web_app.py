@@ -46,6 +46,8 @@ _HERE = Path(__file__).parent
 _MOST_CONNECTIONS = 512
 #: No page takes anything but what a browser says of itself; the hub's cookies are a few kB.
 _MOST_BYTES = 65_536
+#: As much as the hub's own proxy lets through; what is longer takes long to parse, whoever sends it.
+_MOST_OF_HEAD = 16_384
 _BODY_S, _IDLE_S = 10.0, 60.0
 
 
@@ -155,7 +157,7 @@ def listen(app: web.Application, port: int, host: str, most_connections: int | N
         most_connections=most_connections or min(_MOST_CONNECTIONS, descriptors // 2),
         max_body_size=_MOST_BYTES,
         max_buffer_size=4 * _MOST_BYTES,
-        max_header_size=_MOST_BYTES,
+        max_header_size=_MOST_OF_HEAD,
         body_timeout=_BODY_S,
         idle_connection_timeout=_IDLE_S,
     )

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 from bulletin.ids import UserName
 from bulletin.wire import blobs as bulk, frames, messages as wire, pipe
+from bulletin.wire.fileless_sockets import make_pair
 from bulletin.wire.frames import Blob
 from gpu_worker.agent.cgroups import LeaseCgroup
 from gpu_worker.agent.clock import now_ms
 from gpu_worker.agent.executor_process import ExecutorProcess
-from gpu_worker.agent.fileless_sockets import make_pair
 from gpu_worker.agent.folder_link import FolderLink, TellKernel
 from gpu_worker.agent.paced_reader import PacedReader
 from gpu_worker.agent.unsent_output import UnsentOutput

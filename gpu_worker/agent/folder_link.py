@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from bulletin.errors import MalformedMessage
 from bulletin.wire import blobs as bulk, frames, messages as wire, pipe
+from bulletin.wire.fileless_sockets import make_pair
 from bulletin.wire.frames import Blob
-from gpu_worker.agent.fileless_sockets import make_pair
 from gpu_worker.agent.paced_reader import PacedReader
 
 #: What may wait to be read there. An answer for which there is no room is dropped, and asked for again.

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from gpu_worker.agent.fileless_sockets import refuse_files
+from bulletin.wire.fileless_sockets import refuse_files
 from gpu_worker.faults import Faults
 
 _TICKET_BYTES = 256

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bulletin.ids import UserName
 from bulletin.units import show_size
+from bulletin.whole_writes import write_whole
 from bulletin.wire.frames import Blob
 
 #: What spools leave free: so many bytes, on a small disk a part of it.
@@ -87,10 +88,7 @@ class SpoolFile:
 
     def write(self, position: int, data: Blob) -> None:
         """Write bytes that are reserved. Raises OSError, when the disk is full."""
-        view = memoryview(data).cast("B")
-        while view:
-            written = os.pwrite(self.number, view, position)
-            view, position = view[written:], position + written
+        write_whole(self.number, data, position)
 
     def read(self, position: int, size_bytes: int) -> bytes:
         """Read bytes that were written."""

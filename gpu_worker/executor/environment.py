@@ -85,7 +85,7 @@ def is_cuda_untouched() -> bool:
 def keep_only(log: int, links: Sequence[int]) -> None:
     """Close every descriptor of a fork but these: what its zygote and its agent have open is not its tenant's.
 
-    Standard input is empty, standard output and error are the pipe to the log, until the executor captures them.
+    Standard input is empty, standard output and error are the way to the log, until the executor captures them.
     """
     signal.set_wakeup_fd(-1)
     with Path(os.devnull).open("rb") as nothing:

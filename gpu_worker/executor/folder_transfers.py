@@ -1,12 +1,12 @@
 """How the content of files comes from the notebook."""
 
-import os
 import posixpath
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from bulletin.errors import MalformedMessage
+from bulletin.whole_writes import write_whole
 from bulletin.wire.frames import UNREADABLE, Blob
 from bulletin.wire.messages import FetchFile, FileVersion, FolderEntry, FolderReply, ListFolder
 from gpu_worker.executor.folder_mirror import FolderMirror, MirroredFile
@@ -172,7 +172,7 @@ class _Fetch:
             if reply.digest:
                 self._mirror.copy_known(reply.digest, self.file)
             for blob in blobs:
-                os.pwrite(self.file.descriptor, blob, offset)
+                write_whole(self.file.descriptor, blob, offset)
             self._missing -= 1
             if self._missing == 0:
                 self._mirror.finish(self.file, reply.version)

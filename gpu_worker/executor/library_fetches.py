@@ -11,6 +11,7 @@ import msgspec
 
 from bulletin.libraries import glibc, platform
 from bulletin.units import show_size
+from bulletin.whole_writes import write_whole
 from bulletin.wire.frames import UNREADABLE, Blob
 from bulletin.wire.messages import FetchLibrary, FindLibrary, FolderReply, Library, LibraryFile
 from gpu_worker.executor.folder_requests import PART_BYTES, PATIENCE_S, FolderRequests, FolderUnreachable, Job
@@ -153,7 +154,7 @@ def _part(library: str, file: LibraryFile, offset: int, target: Path) -> Job:
         descriptor = os.open(target, os.O_WRONLY | os.O_NOFOLLOW)
         try:
             for blob in blobs:
-                os.pwrite(descriptor, blob, offset)
+                write_whole(descriptor, blob, offset)
         finally:
             os.close(descriptor)
         return ()

@@ -1,7 +1,7 @@
 """`python -m gpu_worker.executor.log_copier FD PID`: copies to the log what the executors of the zygote PID write.
 
 An executor is a fork of the zygote, with all that this has ever read still somewhere in its memory. So the zygote reads
-none of it itself, and what one tenant writes is in no other's memory.
+none of it itself, and what one tenant writes is in no other's memory. Nor does it wait long for this process.
 """
 
 import contextlib
@@ -14,14 +14,16 @@ import subprocess
 import sys
 from functools import partial
 
-from bulletin.wire import passed_descriptors
+from bulletin.wire import fileless_sockets, passed_descriptors
 from gpu_worker.executor.process_logs import ProcessLogs
 
 #: What is said to it: a kind, a process, and for a new one the name of its lines, beside a descriptor.
 _HEAD = struct.Struct("=cq")
 _FOLLOW, _END = b"F", b"E"
-_DONE = b"."
+_DONE = struct.Struct("=q")
 _MOST_BYTES = 4096
+#: So long the zygote waits for the last lines of one executor, and others for it.
+_WAIT_S = 2.0
 #: A Unix user without rights, as Linux itself calls who has no number here.
 _NOBODY = 65_534
 
@@ -32,6 +34,7 @@ class LogCopier:
     def __init__(self) -> None:
         """Start the process, which ends after this one, by the interpreter's options of this one. Raises OSError."""
         self._link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._link.settimeout(_WAIT_S)
         options = sys.orig_argv[1 : sys.orig_argv.index("-m")]
         command = [sys.executable, *options, "-m", __name__, str(theirs.fileno()), str(os.getpid())]
         with theirs:
@@ -43,28 +46,35 @@ class LogCopier:
         return self._process.pid
 
     def follow(self, pid: int, reader: int, name: str) -> None:
-        """Have the other end of this pipe copied from now on, under this name; the descriptor is closed here."""
+        """Have the other end of this copied from now on, under this name; the descriptor is closed here."""
         with contextlib.suppress(OSError):  # without it nothing is copied, and executors go on
             socket.send_fds(self._link, [_HEAD.pack(_FOLLOW, pid) + name.encode()[:_MOST_BYTES]], [reader])
         os.close(reader)
 
     def end(self, pid: int) -> None:
-        """Wait until the rest of a process that has ended is copied."""
+        """Wait until the rest of a process that has ended is copied, or for a moment."""
         with contextlib.suppress(OSError):
             self._link.send(_HEAD.pack(_END, pid))
-            self._link.recv(len(_DONE))
+            while (done := self._link.recv(_DONE.size)) and done != _DONE.pack(pid):
+                pass  # it was waited for in vain before
 
     def close(self) -> None:
-        """Wait until all is copied, and the process has ended."""
+        """Wait until all is copied, or for a moment, and have the process end."""
         self._link.close()
-        self._process.wait()
+        try:
+            self._process.wait(_WAIT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
 
 
-def make_pipe() -> tuple[int, int]:
-    """Make a pipe to the log: the end for `LogCopier.follow`, and the one for the executor. Raises OSError."""
-    reader, writer = os.pipe()
-    os.set_blocking(reader, False)
-    return reader, writer
+def make_way() -> tuple[int, int]:
+    """Make a way to the log: the end for `LogCopier.follow`, and the one for the executor. Raises OSError.
+
+    It is no pipe: who writes to one from memory that does not come holds up who reads it, and closes it.
+    """
+    reader, writer = fileless_sockets.make_pair()
+    reader.setblocking(False)
+    return reader.detach(), writer.detach()
 
 
 def main() -> None:
@@ -102,7 +112,7 @@ def _obey(link: socket.socket, logs: ProcessLogs) -> bool:
             logs.follow(pid, reader, said[_HEAD.size :].decode(errors="replace"))
     else:
         logs.end(pid)
-        link.send(_DONE)
+        link.send(_DONE.pack(pid))
     return True
 
 

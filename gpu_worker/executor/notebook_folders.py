@@ -83,11 +83,11 @@ class NotebookFolders:
         """
         said: tuple[str, ...] = ()
         if probe is not None:
-            is_shared = _is_shared(probe, content)
-            if not is_shared and (problem := self._mirror(probe.path)):
+            is_here = is_shared(probe, content)
+            if not is_here and (problem := self._mirror(probe.path)):
                 return f"The notebook's folder {probe.path} is not on this node, and {problem}.", ()
-            self.tell(FolderFound(root=probe.path, is_shared=is_shared))
-            said = _warn_of_unwritable(probe) if is_shared else ()
+            self.tell(FolderFound(root=probe.path, is_shared=is_here))
+            said = _warn_of_unwritable(probe) if is_here else ()
         if self._is_keeper_gone:
             return f"The files of the notebook's folder cannot be brought to the node: {_KEEPER_GONE}.", ()
         if self._orders is None:
@@ -257,14 +257,21 @@ class NotebookFolders:
         return ""
 
 
-def _is_shared(probe: FolderProbe, content: str) -> bool:
-    """Tell whether the folder here is the notebook's: the notebook has just put a file into it."""
+def is_shared(probe: FolderProbe, content: str) -> bool:
+    """Tell whether the folder here is the notebook's: the notebook has just put a file into it.
+
+    Others may write to that folder: what they have put there under this name is not waited for.
+    """
     folder = Path(probe.path)
     try:
         if probe.identity:
             facts = folder.stat()
             return probe.identity == f"{facts.st_ino}:{facts.st_ctime_ns}"
-        return (folder / probe.token).read_text() == content
+        descriptor = os.open(folder / probe.token, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            return os.read(descriptor, len(content) + 1) == content.encode()
+        finally:
+            os.close(descriptor)
     except (OSError, ValueError):
         return False
 

@@ -1,6 +1,6 @@
 """What executors write before and after their cells: lines for the pool's log, which they cannot reach themselves.
 
-User code can write to every descriptor of its process. So an executor has the end of a pipe, and a limited part of
+User code can write to every descriptor of its process. So an executor has the end of a pair, and a limited part of
 what comes is copied, as lines that say whose they are and hold no control characters.
 """
 
@@ -23,7 +23,7 @@ class _Copied:
 
 
 class ProcessLogs:
-    """The pipes of all executors of a zygote, none of which blocks."""
+    """The ends of all executors of a zygote, none of which blocks."""
 
     def __init__(self, waiting: select.poll, say: Callable[[str], None]) -> None:
         """Take the poll object that is to wake up for them, and `say`, which writes a line to the log."""
@@ -38,12 +38,12 @@ class ProcessLogs:
         self._waiting.register(reader, select.POLLIN)
 
     def copy(self, ready: set[int]) -> None:
-        """Copy from those of these descriptors that are executors' pipes."""
+        """Copy from those of these descriptors that are executors'."""
         for reader in ready & self._copied.keys():
             self._read(reader)
 
     def end(self, pid: int) -> None:
-        """Copy the rest of a process that has ended, and close its pipe."""
+        """Copy the rest of a process that has ended, and close its end."""
         reader = self._by_pid.get(pid)
         if reader is not None:
             while reader in self._copied and self._read(reader):
@@ -51,7 +51,7 @@ class ProcessLogs:
             self._close(reader)
 
     def end_all(self) -> None:
-        """Copy the rest of all there are, and close their pipes."""
+        """Copy the rest of all there are, and close their ends."""
         for pid in list(self._by_pid):
             self.end(pid)
 
@@ -62,6 +62,8 @@ class ProcessLogs:
             data = os.read(reader, _READ_BYTES)
         except BlockingIOError:
             return False
+        except ConnectionError:  # as where the system has no better than a connection, and it was broken
+            data = b""
         if not data:
             self._close(reader)
             return False
@@ -81,7 +83,7 @@ class ProcessLogs:
         if copied is not None:
             if copied.line:
                 self._say(f"{copied.name}: {_printable(copied.line)}")
-            self._by_pid.pop(copied.pid, None)  # the descriptor's number may be another pipe's next
+            self._by_pid.pop(copied.pid, None)  # the descriptor's number may be another one's next
             self._waiting.unregister(reader)
             os.close(reader)
 

@@ -24,7 +24,7 @@ from gpu_worker.executor import comms, environment, job_signals
 from gpu_worker.executor.executor_main import Executor
 from gpu_worker.executor.fork_guard import ForkGuard
 from gpu_worker.executor.forked_executors import ForkedExecutors
-from gpu_worker.executor.log_copier import LogCopier, make_pipe
+from gpu_worker.executor.log_copier import LogCopier, make_way
 from gpu_worker.executor.namespaces import fork_into_pid_namespace
 from gpu_worker.executor.unsent_text import UnsentText
 
@@ -167,7 +167,7 @@ def _fork(
     log_end: int | None = None
     try:
         fork = fork if guard is None else guard.admit(fork)
-        log_end, its_end = make_pipe()
+        log_end, its_end = make_way()
         descriptors.append(its_end)
         with fork_into_pid_namespace() if fork.namespaces is not None else contextlib.nullcontext() as init:
             pid = os.fork()

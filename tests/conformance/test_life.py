@@ -1,5 +1,6 @@
 """How executors are born, what they may see, and how they and their zygote die."""
 
+import ctypes
 import os
 import select
 import signal
@@ -66,6 +67,18 @@ def test_an_executor_starts_in_the_notebooks_folder(agent: Agent, tmp_path) -> N
     elsewhere.close()
 
 
+#: Finds what a tenant may write to the log by: the one socket that the zygote has made, and no agent.
+WAY_TO_LOG = """
+import os, socket, struct
+def find_maker(number):
+    try:
+        with socket.socket(fileno=os.dup(number)) as one:
+            return struct.unpack('iII', one.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+    except OSError:
+        return None
+log, = (number for number in map(int, os.listdir('/proc/self/fd')) if find_maker(number) == os.getppid())
+"""
+
 DESCRIPTORS = """
 import os
 for number in sorted(map(int, os.listdir('/proc/self/fd'))):
@@ -100,14 +113,7 @@ def test_what_an_executor_says_to_the_log_is_limited_and_tells_whose_it_is(tmp_p
     log = tmp_path / "log"
     agent = Agent(log=log)
     session = agent.fork()
-    write_to_the_log = (
-        "import os\nnumbers = [int(n) for n in os.listdir('/proc/self/fd')]\n"
-        "pipes = [n for n in numbers if n > 2 and os.path.exists(f'/proc/self/fd/{n}')"
-        " and os.readlink(f'/proc/self/fd/{n}').startswith('pipe')]\n"
-        "for n in pipes:\n    try:\n        os.set_blocking(n, False)\n"
-        "        os.write(n, b'\\x1bc forged event=granted\\n' * 10)\n    except OSError:\n        pass\n"
-    )
-    session.run(write_to_the_log)
+    session.run(f"{WAY_TO_LOG}os.write(log, b'\\x1bc forged event=granted\\n' * 10)")
     session.close()
     agent.close()
     lines = [line for line in log.read_text().splitlines() if "forged" in line]
@@ -121,11 +127,7 @@ def test_what_one_said_to_the_log_is_not_in_the_memory_of_the_next(tmp_path: Pat
     agent = Agent(log=log)
     first = agent.fork()
     said = ("secret of the first one " * 20 + "\n").encode().hex()
-    first.run(
-        "import os\nfor n in map(int, os.listdir('/proc/self/fd')):\n    try:\n"
-        "        if n > 2 and os.readlink(f'/proc/self/fd/{n}').startswith('pipe'):\n"
-        f"            os.write(n, bytes.fromhex({said!r}) * 30)\n    except OSError:\n        pass\n"
-    )
+    first.run(f"{WAY_TO_LOG}os.write(log, bytes.fromhex({said!r}) * 30)")
     first.close()
     agent.exit_status(first.pid)
     assert "secret of the first one" in log.read_text()
@@ -148,16 +150,69 @@ def test_who_writes_more_to_the_log_is_read_no_more(tmp_path: Path) -> None:
     agent = Agent(log=log)
     session = agent.fork()
     result = session.run(
-        "import os\nfor n in map(int, os.listdir('/proc/self/fd')):\n    try:\n"
-        "        if n > 2 and os.readlink(f'/proc/self/fd/{n}').startswith('pipe'):\n"
-        "            for _ in range(300):\n                os.write(n, b'much\\n' * 1000)\n"
-        "    except BrokenPipeError:\n        print('told')\n    except OSError:\n        pass\n"
+        f"{WAY_TO_LOG}try:\n    for _ in range(300):\n        os.write(log, b'much\\n' * 1000)\n"
+        "except ConnectionError:\n    print('told')\n"
     )
     assert "told" in result.stdout
     session.close()
     agent.close()
     assert "writes more, which is not copied" in log.read_text()
     assert log.stat().st_size < 2_000_000
+
+
+#: Writes to its standard output from memory that never comes, as that of a file whose server is gone.
+WRITES_FROM_NOWHERE = """
+import ctypes, mmap, os, struct, sys, threading
+libc = ctypes.CDLL(None)
+faults = libc.syscall({"x86_64": 323, "aarch64": 282}.get(os.uname().machine, -1), os.O_CLOEXEC)
+memory = mmap.mmap(-1, mmap.PAGESIZE)
+address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+for number, words in ((0xC018AA3F, (0xAA, 0, 0)), (0xC020AA00, (address, mmap.PAGESIZE, 1, 0))):
+    if faults < 0 or libc.ioctl(faults, ctypes.c_ulong(number), struct.pack(f"{len(words)}Q", *words)):
+        sys.exit("only root may, where the kernel has userfaultfd")
+threading.Thread(target=libc.write, args=(1, ctypes.c_void_p(address), ctypes.c_size_t(100))).start()
+os.read(faults, 32)
+print("writes", file=sys.stderr, flush=True)
+"""
+
+
+def test_who_writes_to_the_log_what_does_not_come_holds_up_nobody_else(tmp_path: Path) -> None:
+    """Who writes so to a pipe has its lock, and another process of a tenant can have it when its executor is gone."""
+    log = tmp_path / "log"
+    agent = Agent(log=log)
+    first, other = agent.fork(), agent.fork()
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITES_FROM_NOWHERE],
+        stdout=taken_descriptor(first.pid, int(first.run(f"{WAY_TO_LOG}print(log)").stdout)),
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as writer:
+        assert writer.stderr is not None
+        said = writer.stderr.readline()
+        if said != "writes\n":
+            agent.close()
+            pytest.skip(said)
+        first.close()
+        assert agent.exit_status(first.pid) is not None
+        other.run(f"{WAY_TO_LOG}os.write(log, b'said by the other one\\n')")
+        other.close()
+        assert agent.exit_status(other.pid) is not None
+        third = agent.fork()
+        assert third.run("print(3)").stdout == "3\n"
+        third.close()
+        assert writer.poll() is None
+        writer.kill()
+    agent.close()
+    assert "said by the other one" in log.read_text()
+
+
+def taken_descriptor(pid: int, number: int) -> int:
+    """Have a descriptor of another process here, too."""
+    process = os.pidfd_open(pid)
+    try:
+        return int(ctypes.CDLL(None).syscall(438, process, number, 0))  # pidfd_getfd
+    finally:
+        os.close(process)
 
 
 def test_an_executor_keeps_no_keyring_and_no_core_of_the_pool(session: Session) -> None:
@@ -324,5 +379,5 @@ def test_executors_do_not_see_each_others_pipes(agent: Agent, session: Session) 
         "    try: found.append(os.readlink(f'/proc/self/fd/{fd}'))\n    except OSError: pass\n"
         "print(sum('socket' in name for name in found), sum('ring' in name for name in found))"
     )
-    assert other.run(source).stdout == session.run(source).stdout == "4 2\n"  # its pipes; two that wake its loop
+    assert other.run(source).stdout == session.run(source).stdout == "5 2\n"  # its links; two that wake its loop
     other.close()

@@ -22,6 +22,7 @@ from bulletin.wire.messages import (
 )
 from bulletin_magic.connection.folder_listing import FolderLimits
 from bulletin_magic.connection.folder_server import FolderServer
+from tests.file_limits import files_end_at
 
 CELL = "0123456789abcdef"
 
@@ -190,6 +191,15 @@ def test_a_file_takes_its_place_whole_or_not_at_all(site: Site) -> None:
     assert answer is not None
     assert answer[0].problem == "it arrived damaged"
     assert (site.folder / "x").read_bytes() == b"first"
+
+
+def test_a_file_that_does_not_fit_says_so_and_takes_no_room_from_others(site: Site) -> None:
+    site.store("x", b"as it was")
+    with files_end_at(1000):
+        assert site.store("x", b"x" * 1500).problem == "x: File too large"
+    assert [path.name for path in site.folder.iterdir()] == ["x"]
+    assert (site.folder / "x").read_bytes() == b"as it was"
+    assert site.store("y", b"fits").problem == ""
 
 
 def test_what_is_asked_twice_since_the_answer_was_lost_is_done_once(site: Site) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from bulletin_magic.connection.folder_listing import FolderLimits
+from tests.file_limits import files_end_at
 from tests.unit.gpu_worker.executor.both_folders import Both
 
 
@@ -61,6 +62,17 @@ def test_a_file_that_cannot_be_fetched_keeps_its_name_though_it_was_moved(both: 
     assert both.read() == {"video": "content"}
     both.limits = FolderLimits()
     assert _see(both) == {"video": "content", "moved": ""}
+
+
+def test_a_file_for_which_a_node_has_only_half_the_room_is_empty_there_and_not_half_of_zeros(both: Both) -> None:
+    both.write({"video": "content" * 100})
+    both.begin()
+    with files_end_at(300):
+        both.bring("video")
+    assert both.transfers.take_notes() == ["video is empty on the node: File too large on the node."]
+    assert (both.mirror.here / "video").read_text() == ""
+    assert both.run(lambda: None) == []
+    assert both.read() == {"video": "content" * 100}
 
 
 def test_a_link_that_is_refused_under_a_new_name_stays_under_the_old_one(both: Both) -> None:

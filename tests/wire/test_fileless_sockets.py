@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gpu_worker.agent.fileless_sockets import make_local_pair, make_pair
+from bulletin.wire.fileless_sockets import make_local_pair, make_pair
 
 Pair = Callable[[], tuple[socket.socket, socket.socket]]
 
