@@ -6,6 +6,7 @@ import sys
 import pytest
 from hypothesis import HealthCheck, settings
 
+from bulletin.state.modules import sources
 from tests.shares import deal
 
 if settings.get_current_profile_name() in {"default", "ci"}:  # no other one was chosen on the command line
@@ -17,6 +18,9 @@ if settings.get_current_profile_name() in {"default", "ci"}:  # no other one was
 # What one process of Python has compiled, all later ones read: tests start thousands, also where images forbid that.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# A kernel has none of the tests' modules. Here all are loaded, and each cell would look for what has changed in any.
+sources.ON_EACH_SIDE |= {"tests"}
 
 
 @pytest.hookimpl(trylast=True)

@@ -29,6 +29,7 @@ class GlobalValue(NamedTuple):
 
     value: object
     token: bytes
+    is_immutable: bool = False  #: noted, since a long table would take as long to look through at each cell
 
 
 #: What a module holds, by name.
@@ -57,10 +58,10 @@ def read(module: ModuleType, before: State | None = None) -> dict[str, GlobalVal
         if type(value) not in _PLAIN or not isinstance(name, str) or (name[:2] == "__" and name[-2:] == "__"):
             continue
         known = before.get(name)
-        if known is not None and known.value is value and _is_immutable(value):
+        if known is not None and known.value is value and known.is_immutable:
             found[name] = known
         elif (token := token_of(value)) is not None:
-            found[name] = GlobalValue(value, token)
+            found[name] = GlobalValue(value, token, _is_immutable(value))
     return found
 
 

@@ -29,8 +29,8 @@ from typing import Any, NamedTuple
 
 from bulletin.state import lookups
 
-#: Bulletin's own, wherever they are installed, and what each side has of its own.
-_NEVER = frozenset(
+#: Packages of which nothing travels: Bulletin's own, wherever they are installed, and what each side has of its own.
+ON_EACH_SIDE = frozenset(
     {"bulletin", "bulletin_lab", "bulletin_magic", "bulletin_spawner", "gpu_worker", "__main__", "__mp_main__"}
 )
 _COMPILED = (*EXTENSION_SUFFIXES, *BYTECODE_SUFFIXES)
@@ -175,7 +175,7 @@ def location_of(name: str, spec: ModuleSpec | None) -> SourceLocation | None:
 
     None for all others: built in, of the standard library, installed, Bulletin's.
     """
-    if spec is None or spec.name != name or name.partition(".")[0] in _NEVER:
+    if spec is None or spec.name != name or name.partition(".")[0] in ON_EACH_SIDE:
         return None
     folders = _folders_of(spec)
     if spec.has_location and spec.origin is not None:
@@ -239,7 +239,7 @@ class Search:
             return spec_in(sys.modules[name])
         parent = name.rpartition(".")[0]
         if not parent:
-            if name in sys.stdlib_module_names or name in _NEVER:
+            if name in sys.stdlib_module_names or name in ON_EACH_SIDE:
                 return None
             return self._find(sys.path, name) or _find_editable(name)
         above = self._spec(parent)
