@@ -28,8 +28,8 @@ _KEPT_RECEIPTS = 100
 #: One that is busy for less has computed nothing worth the name.
 _NEVER = 0.005
 _NEVER_BUSY = (
-    "The cell computed next to nothing on its GPU. If it was to: `torch.cuda.is_available()` and the like see no GPU in a "
-    "cell without %%gpu, so choose the device in one with it. Else the cell would run as well without a GPU, and not wait."
+    "The cell computed next to nothing on its GPU. If it was to: a cell without %%gpu sees no GPU, so whatever asks "
+    "`torch.cuda.is_available()` belongs in one with it. Else it would run as well without a GPU, and not wait."
 )
 _HEAD = ("cell", "ended", "ran", "waited", "sent", "returned", "peak", "GPU busy", "where")
 _FIGURES = {2, 3, 4, 5, 6, 7}
