@@ -75,8 +75,8 @@ class BulletinMagics(Magics):
     on_shutdown = CaselessStrEnum(
         ["detach", "cancel"],
         "cancel",
-        help="What becomes of a %%gpu cell that runs when its kernel is shut down, by you or because its server is "
-        "stopped: cancel: it is ended. detach: it goes on, as with on_restart.",
+        help="What becomes of a %%gpu cell that runs when its kernel is shut down, by you or by its server, which is "
+        "stopped by SIGTERM: cancel: it is ended. detach: it goes on, as with on_restart.",
     ).tag(config=True)
     keep_shown_mb = Int(
         32,

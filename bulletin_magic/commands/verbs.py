@@ -17,6 +17,26 @@ COMMANDS = (
     "connect PATH",
 )
 
+_SHELL = (
+    "Each %%gpu cell is one: `!nvidia-smi`, `%%bash` below %%gpu; `%gpu on --keep 20min` keeps the place from one "
+    "cell to the next, and with `--exclusive --gpus N` the whole node, for classes of service that let you."
+)
+_LOOK = "`%gpu` alone shows the pool, its queue, your quota and what this notebook holds."
+#: What else is typed, by those who know it from elsewhere, and what there is for it.
+_MEANT = {
+    **dict.fromkeys(("shell", "bash", "sh", "ssh", "terminal", "login"), _SHELL),
+    **dict.fromkeys(("queue", "squeue", "ps", "info", "sinfo", "free", "quota", "list", "show", "usage"), _LOOK),
+    **dict.fromkeys(
+        ("cancel", "scancel", "kill", "interrupt"),
+        "The stop button stops the cell that runs or waits, NAME.cancel() one in the background; "
+        "`%gpu stop` gives the GPU back.",
+    ),
+    **dict.fromkeys(("release", "detach", "disconnect", "exit", "quit"), "`%gpu stop` gives the GPU back."),
+    **dict.fromkeys(("attach-gpu", "keep", "salloc"), "`%gpu on --keep 20min` keeps a GPU from one cell to the next."),
+    "debug": "`%debug`, in the next cell, opens the frames of a %%gpu cell that failed.",
+    **dict.fromkeys(("history", "log", "sacct"), "`%gpu receipts` lists the last cells, and `%history` their code."),
+}
+
 
 def suggest(line: str) -> str:
     """Write a sentence about `%gpu LINE`: the nearest command, or %%gpu where that was meant."""
@@ -25,6 +45,8 @@ def suggest(line: str) -> str:
         return f"%gpu takes no options. To run the cell with them, write `%%gpu {line}` in its first line."
     if verb == "connect":
         return "%gpu connect needs the path of a connection file, as in `%gpu connect ~/pool/connection.json`."
+    if verb.lower() in _MEANT:
+        return f"There is no `%gpu {verb}`. {_MEANT[verb.lower()]}"
     names = {command.partition(" ")[0]: command for command in COMMANDS}
     near = get_close_matches(verb, names, n=1)
     if near:

@@ -334,7 +334,7 @@ class CellRun:
         elif self.phase is CellPhase.RETURNING and presses == 1:
             self.note("The cell has ended and its results are on their way. Press stop again to leave them behind.")
         else:
-            return False
+            return self.phase is CellPhase.RUNNING and self._stop.is_ending(now_ms)
         return True
 
     def _interrupt_if_due(self, now_ms: int) -> None:

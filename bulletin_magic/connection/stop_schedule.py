@@ -4,6 +4,8 @@
 STOP_NOTE_MS = 2_000
 #: So long after a second press the node is given up.
 GIVE_UP_MS = 10_000
+#: So long after a second press further ones change nothing: who presses fast has not seen what the first two did.
+LEAVE_AFTER_MS = 2_000
 
 
 class StopSchedule:
@@ -32,6 +34,11 @@ class StopSchedule:
         """Wait for the end of the cell's process, and for nothing else."""
         self._interrupt_due_ms = self._note_due_ms = None
         self._give_up_due_ms = now_ms + GIVE_UP_MS
+
+    def is_ending(self, now_ms: int) -> bool:
+        """Tell whether the second press was so short ago that the node may yet answer it."""
+        due_ms = self._give_up_due_ms
+        return due_ms is not None and now_ms < due_ms - GIVE_UP_MS + LEAVE_AFTER_MS
 
     def cancel_interrupt(self) -> None:
         """Send no interrupt later: it has just been sent, or need not be."""

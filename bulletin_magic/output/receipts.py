@@ -25,6 +25,12 @@ _IDLE = 0.05
 _ROOM = 1.25
 #: So many receipts are kept.
 _KEPT_RECEIPTS = 100
+#: One that is busy for less has computed nothing worth the name.
+_NEVER = 0.005
+_NEVER_BUSY = (
+    "The cell computed next to nothing on its GPU. If it was to: a cell without %%gpu sees no GPU, so whatever asks "
+    "`torch.cuda.is_available()` belongs in one with it. Else it would run as well without a GPU, and not wait."
+)
 _HEAD = ("cell", "ended", "ran", "waited", "sent", "returned", "peak", "GPU busy", "where")
 _FIGURES = {2, 3, 4, 5, 6, 7}
 
@@ -161,7 +167,9 @@ def advise(receipt: Receipt) -> Iterator[tuple[str, str]]:
     lease, peak, busy = receipt.lease, receipt.peak_memory_bytes, receipt.mean_utilization
     if receipt.ran_ms < _TELLING_MS or receipt.outcome != "returned":
         return
-    if busy is not None and busy < _IDLE:
+    if busy is not None and busy < _NEVER:
+        yield "never", _NEVER_BUSY
+    elif busy is not None and busy < _IDLE:
         idle = _percent(1 - busy)
         yield "idle", f"The GPU was idle {idle} of the time: the cell would run as well without one, and not wait."
     elif peak is not None and len(lease.slots) == 1:

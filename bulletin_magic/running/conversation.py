@@ -5,6 +5,7 @@ import os
 import queue
 import signal
 import threading
+import time
 from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any, Protocol, Self, assert_never
@@ -37,8 +38,8 @@ from bulletin_magic.running.kernel_activity import KernelActivity
 
 #: What a conversation ends with, unless it is an error.
 ConversationAnswer = CellFinished | LeaseChanged | PoolStatus | CellList | AllowancesTold | LeaseReleased
-#: After so many presses the main thread leaves at once, whatever the link says.
-_MOST_PRESSES = 4
+#: After so many presses, and so long after the first, the main thread leaves at once, whatever the link says.
+_MOST_PRESSES, _LEAVE_AFTER_S = 4, 4.0
 
 
 class StopButton:
@@ -51,7 +52,7 @@ class StopButton:
     def __init__(self, link: Link, leave_pool: Callable[[], None]) -> None:
         self._link, self._leave_pool = link, leave_pool
         self.is_asking = False
-        self._presses = 0
+        self._presses, self._pressed_at_s = 0, 0.0
         #: The handlers of SIGINT and SIGTERM that ours stand in for.
         self._original_sigint: Any = None
         self._original_sigterm: Any = None
@@ -74,7 +75,10 @@ class StopButton:
 
     def _on_sigint(self, _signal: int, _frame: FrameType | None) -> None:
         self._presses += 1
-        if self.is_asking or self._presses >= _MOST_PRESSES:
+        if self._presses == 1:
+            self._pressed_at_s = time.monotonic()
+        is_late = time.monotonic() - self._pressed_at_s >= _LEAVE_AFTER_S
+        if self.is_asking or (self._presses >= _MOST_PRESSES and is_late):
             raise KeyboardInterrupt
         self._link.tell(StopPressed())
 

@@ -1,5 +1,6 @@
 """The hub: whether its file can be used, the pool is in it, people may use it, its proxy is there, and it knows us."""
 
+import re
 import shutil
 from collections.abc import Iterator
 
@@ -14,6 +15,15 @@ from gpu_worker.doctor.pool_setup import PoolSetup
 _SERVICE_SCOPES = (READ_USERS_SCOPE, "read:users:groups")
 #: More than answers take, and than clocks differ that are kept.
 _CLOCK_S = 30.0
+#: Python's words where the file asks for a group's members, as the one for Unix users does.
+_NO_GROUP = re.compile(r"getgrnam\(\): name not found: '([\w.-]+)'")
+
+
+def _how_to_start(problem: str) -> str:
+    """Say what to do about what ended the reading of the hub's file."""
+    if group := _NO_GROUP.search(problem):
+        return f"There is no Unix group {group[1]} on this host: `groupadd {group[1]}` makes it."
+    return "Correct the file; `bulletin init` writes one that works."
 
 
 def check_hub_file(setup: PoolSetup) -> Iterator[Diagnosis]:
@@ -26,7 +36,7 @@ def check_hub_file(setup: PoolSetup) -> Iterator[Diagnosis]:
             check="hub-config",
             what=f"{file}: {facts.problem.rstrip('.')}.",
             why="The hub does not start with it.",
-            remedy="Correct the file; `bulletin init` writes one that works.",
+            remedy=_how_to_start(facts.problem),
         )
         return
     if not facts.is_configured:

@@ -28,9 +28,10 @@ def check_pool(setup: PoolSetup, hub: HubApi) -> Iterator[Diagnosis]:
             yield Diagnosis(
                 check="pool-dead",
                 what=f"The pool in {settings.folder} does not answer"
-                + (", and has not ended as it should." if was_up else ", and its hub is up."),
+                + (", and has not ended as it should." if was_up else f", and a hub does, at {hub.url}."),
                 why="%%gpu cells fail until it is there.",
-                remedy="See its log (the hub's, or journalctl -u bulletin-broker) for its last words, and start it.",
+                remedy="See its log (the hub's, or journalctl -u bulletin-broker) for its last words, and start it."
+                + ("" if was_up else " If that hub is another one, this one needs other ports, or its end."),
             )
         return
     if (public := _read_public(setup)) is not None:

@@ -19,7 +19,7 @@ from traitlets import Type
 from traitlets.config import Config
 
 from bulletin.wire.messages import Asked, ErrorText
-from gpu_worker.executor import comms
+from gpu_worker.executor import comms, notebook_magics
 from gpu_worker.executor.cell_display import CellDisplayHook, CellPublisher
 from gpu_worker.executor.relay import Relay
 from gpu_worker.executor.tracebacks import error_message, hide_bulletin_frames, register_cell_module
@@ -91,7 +91,7 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
         comms.connect(relay, self)
         for magic in ("gpu", "remote", "cpu"):
             self.register_magic_function(_refuse_second, "cell", magic)
-        self.register_magic_function(_refuse_line, "line", "gpu")
+        notebook_magics.register(self)
         builtins.input = self._input
         getpass.getpass = self._getpass
         _show_wide_frames()
@@ -270,7 +270,3 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
 
 def _refuse_second(_line: str, _cell: str) -> None:
     raise UsageError("This cell is on the pool already: only its first line says where it runs. Leave this one out.")
-
-
-def _refuse_line(_line: str) -> None:
-    raise UsageError("%gpu is for the notebook. Write it in a cell of its own, without %%gpu.")

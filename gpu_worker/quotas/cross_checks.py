@@ -35,7 +35,7 @@ _NAME_OF_FIELD = {setting.field: setting.name for setting in PROJECT_SETTINGS}
 def check_reading(reading: Reading, findings: Findings, capacity_milli: int | None, now_ms: int) -> None:
     """Note as errors what the scheduler says of the projects, and as warnings, where all is right, what has no effect.
 
-    Reservations that are over by `now_ms` count for nothing.
+    Reservations and class hours that are over by `now_ms` count for nothing.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def check_reading(reading: Reading, findings: Findings, capacity_milli: int | No
         else:  # of what was read: the rest is at its default, of which nothing is said
             findings.add_error(line_of(lines, path), path, problem.sentence)
     if not findings.errors:
-        idle = [*_idle_projects(reading.projects), *_idle_qos(reading.qos), *_idle_back_off(reading.scheduler)]
+        idle = [*_idle_projects(reading.projects, now_ms), *_idle_qos(reading.qos), *_idle_back_off(reading.scheduler)]
         idle += [*idle_rules(reading.group_rules, reading.projects), *_idle_limits_of_rules(reading)]
         idle += [*_idle_prices(reading.prices), *idle_reservations(reading.reservations, reading.projects, now_ms)]
         for path, sentence in idle:
@@ -169,7 +169,7 @@ def _first_set(one: Project, by_id: dict[ProjectId, Project], field: str) -> Any
     return None
 
 
-def _idle_projects(projects: Sequence[Project]) -> Iterator[tuple[KeyPath, str]]:
+def _idle_projects(projects: Sequence[Project], now_ms: int) -> Iterator[tuple[KeyPath, str]]:
     """Find projects and settings of projects that change nothing, with the sentence for each."""
     usual, inside = guarantees(projects), guarantees(projects, most_in_force(0))  # in any class hours at all
     by_id = {one.id: one for one in projects}
@@ -191,6 +191,12 @@ def _idle_projects(projects: Sequence[Project]) -> Iterator[tuple[KeyPath, str]]
                 sentence = (
                     f"{name} has {show_gpus(usual[one.id])} guaranteed at any time: its class hours {hours.name!r} "
                     f"with {show_gpus(hours.guaranteed_milli)} do nothing. Write more, or leave them out."
+                )
+                yield (*at, "class_hours", hours.name), sentence
+            elif hours.is_over(now_ms):
+                sentence = (
+                    f"{name} has no class hours {hours.name!r} any more: their last_day is over. Write the next term's "
+                    "first_day and last_day, or leave them out."
                 )
                 yield (*at, "class_hours", hours.name), sentence
         yield from _idle_limits(one, by_id)

@@ -1,5 +1,6 @@
 """`bulletin init`: asks what there is, and writes the files of a hub and its pool for it, which start as they are."""
 
+import grp
 import os
 import pwd
 import shutil
@@ -26,13 +27,14 @@ _USAGE = """\
 usage: bulletin init workstation [--out=FOLDER]                     this computer, for people who trust each other
        bulletin init server [--groups=A,B] [--admins=ANN]           one GPU server; its people are Unix users
        bulletin init nodes --pool-host=ADDRESS [--groups=A,B] ...   a hub here, GPUs on other hosts
+GPUs in jobs of Slurm: as nodes, and docs/howto/slurm.md says what goes into its bulletin_config.py.
 On a terminal, `bulletin init` asks for what is not given; with --defaults it does not.
 """
 _WHAT = """\
 What is there?
   workstation  this computer, for you, or for people who trust each other with everything on it
   server       one GPU server, whose people are Unix users and are kept from each other
-  nodes        a hub on this host, and GPUs on other hosts
+  nodes        a hub on this host, and GPUs on other hosts, or in jobs of Slurm (docs/howto/slurm.md)
 """
 
 
@@ -164,6 +166,14 @@ def _write(files: list[StarterFile]) -> None:
             stream.write(file.text)
 
 
+def _is_unix_group(name: str) -> bool:
+    try:
+        grp.getgrnam(name)
+    except KeyError:
+        return False
+    return True
+
+
 def _next_steps(answers: SiteAnswers) -> str:
     out, port = answers.out, answers.ports[0]
     hub = out / "hub" if answers.kind == "nodes" else out
@@ -176,7 +186,9 @@ def _next_steps(answers: SiteAnswers) -> str:
                 f"\nNow:\n  {look}\n  {start}\nand open {where} with any name and the password in {out / 'password'}\n"
             )
         case "server":
-            return f"\nNow, as root:\n  {look}\n  {start}\nand open {where} with a Unix user's name and password.\n"
+            make = "".join(f"  groupadd {name}\n" for name in answers.groups if not _is_unix_group(name))
+            come = f"and open {where} with a Unix user's name and password.\n"
+            return f"\nNow, as root:\n{make}  {look}\n  {start}\n{come}"
         case "nodes":
             return (
                 f"\nNow, as root on this host, the broker (or the unit bulletin-broker, with these files in "

@@ -25,7 +25,8 @@ OBSERVED = """\
 import os
 import bulletin_spawner.setup as setup
 
-test = {{"pool_args": ["--slots=1", "--device=cpu"], "metrics_token": {token!r}, "manage_from_servers": False}}
+options = ["--slots=1", "--device=cpu", "--Pool.quota_file=" + {quotas!r}]
+test = {{"pool_args": options, "metrics_token": {token!r}, "manage_from_servers": False}}
 setup.configure = lambda c, real=setup.configure, **given: real(c, **(given | test))
 load_subconfig({config!r})
 c = get_config()
@@ -34,11 +35,22 @@ c.JupyterHub.load_roles.append({{"name": "test", "services": ["test"],
     "scopes": ["admin:users", "admin:servers", "tokens", "access:servers", "access:services", "shutdown"]}})
 """
 TOKEN = secrets.token_hex(16)
+#: A cell that holds the only slot until a file is there.
+HOLD = """%%gpu
+import pathlib, time
+print("holds", flush=True)
+while not pathlib.Path({gate!r}).exists():
+    time.sleep(0.05)"""
+#: What a pool without a GPU has nothing to show for.
+NEEDS_GPU = "How busy GPUs were that cells held"
 
 
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
-    hub = Hub(tmp_path_factory.mktemp("observed"), OBSERVED.format(token=TOKEN, config=str(HUB_CONFIG)))
+    quotas = tmp_path_factory.mktemp("quotas") / "quotas.toml"
+    quotas.write_text('[projects.default]\nguaranteed = 1\nbudget = "100 GPU-hours per week"\n')
+    config = OBSERVED.format(token=TOKEN, config=str(HUB_CONFIG), quotas=str(quotas))
+    hub = Hub(tmp_path_factory.mktemp("observed"), config)
     try:
         hub.start()
         yield hub
@@ -81,6 +93,16 @@ class Prometheus:
             return float(found[0]["value"][1]) if found else None
         return None
 
+    def empty_panels(self) -> list[str]:
+        """Titles of the dashboard's panels of which a query has no answer now."""
+        empty = []
+        for panel in json.loads(DASHBOARD.read_text())["panels"]:
+            for target in panel["targets"]:
+                query = target["expr"].replace("$project", ".*").replace("$__rate_interval", "1m")
+                if not self.ask("query", query=query)["result"]:
+                    empty.append(panel["title"])
+        return empty
+
     def close(self) -> None:
         self._process.terminate()
         self._process.wait(60)
@@ -94,7 +116,7 @@ def prometheus(hub: Hub, tmp_path: Path) -> Iterator[Prometheus]:
     running.close()
 
 
-def test_prometheus_has_what_people_did(hub: Hub, prometheus: Prometheus) -> None:
+def test_prometheus_has_what_people_did(hub: Hub, prometheus: Prometheus, tmp_path: Path) -> None:
     until(lambda: prometheus.value('up{job="bulletin"}') == 1, "Prometheus to read the pool's page")
     hub.start_server("ada")
     with Kernel(hub, "ada") as kernel:
@@ -114,10 +136,13 @@ def test_prometheus_has_what_people_did(hub: Hub, prometheus: Prometheus) -> Non
     assert {rule["health"] for group in groups for rule in group["rules"]} == {"ok"}
     firing = [one["labels"]["alertname"] for one in prometheus.ask("alerts")["alerts"] if one["state"] == "firing"]
     assert firing == []
-    for panel in json.loads(DASHBOARD.read_text())["panels"]:
-        for target in panel["targets"]:
-            query = target["expr"].replace("$project", ".*").replace("$__rate_interval", "30s")
-            prometheus.ask("query", query=query)  # raises where Prometheus does not understand it
+    with Kernel(hub, "ada") as holding, Kernel(hub, "ada") as waiting:
+        assert "30 d" in str(holding.send("%%gpu --time 30d\n1").wait().error), "refused"
+        held = holding.send(HOLD.format(gate=str(tmp_path / "gate"))).wait(lambda run: "holds" in run.text)
+        waits = waiting.send("%%gpu\n1")
+        until(lambda: prometheus.empty_panels() == [NEEDS_GPU], "all other panels of the dashboard to show something")
+        (tmp_path / "gate").touch()
+        assert [held.wait().error, waits.wait().error] == [None, None]
 
 
 def status_of(hub: Hub, path: str, token: str = "") -> tuple[int, str]:

@@ -101,6 +101,15 @@ def test_leaving_ends_the_cell_and_not_the_executor(session: Session, source: st
     assert session.run("1").outcome == "returned"
 
 
+@pytest.mark.parametrize("line", ["%history -n", "%rerun", "%store x", "%clear", "%gpu"])
+def test_a_magic_that_is_about_the_notebook_says_where_it_belongs(session: Session, line: str) -> None:
+    result = session.run(f"print('above')\n{line}")
+    assert result.stdout == "above\n"
+    assert result.ended.error is not None
+    name = line.partition(" ")[0]
+    assert result.ended.error.value == f"{name} is for the notebook. Write it in a cell of its own, without %%gpu."
+
+
 def test_await_works_at_the_top_level(session: Session) -> None:
     result = session.run("import asyncio\nx = await asyncio.sleep(0, 'slept')\nx")
     assert result.of("execute_result")[0]["data"] == {"text/plain": "'slept'"}

@@ -63,6 +63,8 @@ def test_a_hub_file_does_not_run_or_has_no_pool(tmp_path: Path) -> None:
     assert f"{broken}: line {line}: NameError: name 'configur' is not defined" in examine("--hub", broken).says(
         "hub-config"
     )
+    groups = hub_file(tmp_path, "import grp\ngrp.getgrnam('bulletin-none')\n")
+    assert "`groupadd bulletin-none` makes it" in examine("--hub", groups).says("hub-config")
     assert "does not call configure()" in examine("--hub", hub_file(tmp_path, "")).says("hub-without-pool")
     assert "there is no such file" in examine("--hub", tmp_path / "nowhere.py").says("hub-config")
 

@@ -37,6 +37,17 @@ def test_help_lists_every_command_in_lines_that_fit_a_terminal(capsys: pytest.Ca
     assert _said(capsys) == (2, "", text)
 
 
+def test_help_of_which_only_the_first_lines_are_read_complains_of_nothing() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        words = [sys.executable, "-m", "gpu_worker.cli", "quota", "--help"]
+        done = subprocess.run(words, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    finally:
+        os.close(write)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_part_of_a_pool_waits_for_no_import_that_only_other_commands_need() -> None:
     begin = "import sys; from gpu_worker.cli import COMMANDS; COMMANDS['agent']; print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", begin], capture_output=True, text=True, check=True).stdout.split()

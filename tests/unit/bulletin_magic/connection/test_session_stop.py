@@ -93,12 +93,24 @@ def test_a_node_that_does_not_answer_a_hard_stop_is_left(is_pressed_again: bool)
     stage.do(StopPressed())
     assert not [told for told in stage.delivered() if isinstance(told, RequestFailed)]
     if is_pressed_again:
+        stage.wait(2_000)
         stage.do(StopPressed())
     else:
         stage.wait(10_000)
     assert isinstance(failure(stage), CellStopped)
     assert say.Leave() in stage.said_to_agent()
     assert stage.session.phase is None
+
+
+def test_who_presses_many_times_at_once_ends_the_cell_as_two_presses_do() -> None:
+    stage = Stage()
+    stage.start()
+    for _ in range(6):
+        stage.do(StopPressed())
+    assert stage.said_to_agent() == [say.Stop(cell=CELL), say.Stop(cell=CELL, hard=True)]
+    assert not [told for told in stage.delivered() if isinstance(told, RequestFailed)]
+    stage.agent(say.Lost(cell=CELL, code=CellOutcome.STOPPED, sentence="The cell was stopped by ending its process."))
+    assert isinstance(failure(stage), CellLost)
 
 
 def test_stop_while_results_come_in_leaves_them_only_when_pressed_twice() -> None:

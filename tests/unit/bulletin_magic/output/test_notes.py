@@ -155,6 +155,7 @@ SIZES = (10 * 10**9, 20 * 10**9, 80 * 10**9)
         (60_000, 9 * 10**9, 0.9, "returned", "slice of 20 GB"),  # libraries need room beside it
         (60_000, 70 * 10**9, 0.9, "returned", None),
         (60_000, 3 * 10**9, 0.03, "returned", "idle 97% of the time"),
+        (60_000, 3 * 10**9, 0.001, "returned", "belongs in one with it"),
         (60_000, None, None, "returned", None),
         (9_000, 3 * 10**9, 0.03, "returned", None),  # too short to tell
         (60_000, 3 * 10**9, 0.03, "raised", None),

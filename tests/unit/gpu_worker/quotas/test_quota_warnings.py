@@ -1,7 +1,10 @@
 """What has no effect in a quota file, or cannot be kept, is a warning."""
 
+from datetime import UTC, datetime
+
 import pytest
 
+from gpu_worker.quotas import parse_quotas
 from tests.unit.gpu_worker.quotas.quota_texts import LECTURE, toml
 
 
@@ -63,6 +66,17 @@ def test_classes_that_share_gpus_one_after_the_other_are_no_reason_for_a_warning
     assert toml(LECTURE + winter + text[len(LECTURE) :] + 'first_day = "2027-02-06"', capacity_milli=8000)[1] == []
     both = toml(LECTURE + winter + text[len(LECTURE) :] + 'first_day = "2027-02-01"', capacity_milli=8000)[1]
     assert [one.line for one in both] == [9]
+
+
+def test_class_hours_of_a_term_that_is_over_are_a_warning() -> None:
+    text = LECTURE.replace("= 8", "= 2") + '\nlast_day = "2026-02-05"\n'
+    during_ms, after_ms = (int(datetime(2026, month, 10, tzinfo=UTC).timestamp() * 1000) for month in (1, 3))
+    assert parse_quotas(text.encode(), "q.toml", 4000, during_ms)[1] == []
+    _, [warning] = parse_quotas(text.encode(), "q.toml", 4000, after_ms)
+    assert str(warning) == (
+        "q.toml:2: warning: 'cs101' has no class hours 'lecture' any more: their last_day is over. Write the next "
+        "term's first_day and last_day, or leave them out."
+    )
 
 
 def test_a_static_quota_for_class_hours_alone_is_no_reason_for_a_warning() -> None:

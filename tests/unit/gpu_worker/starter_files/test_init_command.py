@@ -1,5 +1,6 @@
 """`bulletin init`: what it asks, what it refuses, who may read what it writes."""
 
+import grp
 import os
 import pty
 import re
@@ -49,6 +50,17 @@ def test_what_would_make_no_file_is_refused(tmp_path: Path, words: list[str], sa
 def test_without_a_terminal_it_says_how_it_is_written() -> None:
     assert (init().returncode, init("laptop").returncode) == (2, 2)
     assert "usage: bulletin init workstation" in init().stderr
+
+
+def test_who_has_slurm_is_told_which_files_are_theirs() -> None:
+    assert "jobs of Slurm: as nodes, and docs/howto/slurm.md" in init("slurm").stderr
+
+
+def test_groups_that_are_not_there_yet_are_to_be_made_first(tmp_path: Path) -> None:
+    there = grp.getgrgid(os.getgid()).gr_name
+    said = init("server", f"--groups=bulletin-none,{there}", f"--out={tmp_path / 'files'}").stdout
+    assert said.index("groupadd bulletin-none\n") < said.index("bulletin doctor")
+    assert f"groupadd {there}\n" not in said
 
 
 @pytest.mark.parametrize("kind", KINDS)
