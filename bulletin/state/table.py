@@ -94,6 +94,9 @@ class Table:
     modules: Known = field(default_factory=Known)
     #: The ambient state of the notebook that went with the cell before, by kind: what is as it was is not sent again.
     ambient: dict[str, Any] = field(default_factory=dict)
+    #: Numbers of what weak references lead to, and something beside the namespace holds on the executor: a library's
+    #: registry.
+    held_there: frozenset[int] = frozenset()
     #: The ids of the functions and classes that the cell before reached: those may be thousands, and mostly the same.
     reached: list[str] = field(default_factory=list)
     #: How many units hold an object.
@@ -213,7 +216,7 @@ class Table:
         """Forget everything: the other side is gone, or the two have lost each other."""
         self.version = self.next_oid = self.next_rid = self.next_lid = 0
         self.modules = Known()
-        self.ambient, self.reached = {}, []
+        self.ambient, self.reached, self.held_there = {}, [], frozenset()
         for objects in (self.objects, self.oids, self.units, self.definitions, self._held):
             objects.clear()
         for memory in (self.regions, self.leaves, self.lids, self.left):
