@@ -17,6 +17,8 @@ from .modules import Known
 
 #: Not in the table: it is equal wherever it is.
 ABSENT = -1
+#: To walk through what has a longer stream takes some milliseconds.
+_LARGE_BYTES = 1 << 15
 
 
 @dataclass(slots=True)
@@ -38,6 +40,9 @@ class Unit:
     witness: Any = field(default=None, repr=False)
     #: Knows it again with many others at once; see `joint_witness`.
     joint: Any = field(default=None, repr=False)
+    #: It was met again as it was; and no witness can know it, for what it is made of or how much that is.
+    is_steady: bool = False
+    is_beyond: bool = False
     #: The stream, while the exchange lasts.
     data: bytes = field(default=b"", repr=False)
     #: How long the stream was, once it is gone; 0 where it was never written here.
@@ -52,6 +57,11 @@ class Unit:
     def bytes_beside(self) -> int:
         """How much of its content is not in the stream: memory, and leaves as they were packed."""
         return sum(region.size for region in self.regions) + sum(leaves.size for leaves in self.leaves)
+
+    @property
+    def is_worth_a_walk(self) -> bool:
+        """Tell whether a witness is to be tried: of what is large, only where it does not change with each cell."""
+        return not self.is_beyond and (self.is_steady or self.size <= _LARGE_BYTES)
 
     def end_joint(self) -> None:
         """Have those that were known together with this one be known for themselves: it has changed, or is gone."""
