@@ -95,6 +95,8 @@ def _land(
     try:
         interrupts.release()
         reader.update_table()
+        if exchange.tail["held"] is not None:
+            table.held_there = frozenset(exchange.tail["held"])
         reader.transaction.forget()
         sent.forget()
     except Exception:  # noqa: BLE001  the values are here; what is lost is what both sides know of them

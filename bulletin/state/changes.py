@@ -1,6 +1,6 @@
 """What a cell has changed: by content and by binding, decided on the executor's side."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from .name_order import late_names
 from .object_paths import Stayed
 from .table import Table, Unit
 from .table_diff import TableDiff, is_plain
+from .weak_targets import HeldBeside
 
 #: Under names that the cell binds before it deletes them: where one is gone afterwards, the cell has come to that.
 UNSENT = object()
@@ -82,7 +83,8 @@ def _attempt(
     namespace: dict[str, Any], baseline: Baseline, deleted: list[str], extra: dict[str, object], wide: list[Region]
 ) -> Changed:
     table = baseline.table
-    diff = TableDiff(namespace, table, wide=wide)
+    diff, beside = TableDiff(namespace, table, wide=wide), HeldBeside(table)
+    diff.encoder.forgotten = beside.forgotten
     diff.add([*names.users(namespace, baseline.keep), *baseline.underscores])
     registered = registrations.named(registrations.observe(namespace))
     diff.add(registered, registered)
@@ -99,6 +101,7 @@ def _attempt(
     exchange.tail = {
         "deleted": deleted,
         "late": tuple(late_names(baseline.order, names.users(namespace, baseline.keep), baseline.deletes)),
+        "held": beside.find(_nodes(diff, table), writer.number_of, _ours(namespace, baseline, diff, writer, extra)),
         "stayed": stayed,
         "ambient": ambient.changed_since(baseline.ambient),
         "sources": ambient.sources(diff.files),
@@ -108,6 +111,21 @@ def _attempt(
     touched = [name for name in _touched(diff, writer, bound) if name not in registered]
     writer.commit(exchange)
     return Changed(packed, bound, stayed, touched)
+
+
+def _nodes(diff: TableDiff, table: Table) -> Iterator[object]:
+    """List the objects of all units that were met, and of the table."""
+    for unit in (*diff.units.values(), *diff.definitions.values()):
+        yield from (node for node in unit.nodes if node is not None)
+    yield from table.objects.values()
+
+
+def _ours(namespace: dict[str, Any], baseline: Baseline, diff: TableDiff, *others: object) -> list[object]:
+    """List all that we hold the notebook's values in."""
+    table, units = baseline.table, [*diff.units.values(), *diff.definitions.values()]
+    units += [*baseline.units, *baseline.definitions, *table.units.values(), *table.definitions.values()]
+    ours = [namespace, baseline, baseline.came, table, table.objects, diff, diff.encoder, diff.names, diff.units]
+    return [*ours, *units, *(unit.nodes for unit in units), *others]
 
 
 def _touched(diff: TableDiff, writer: ExchangeWriter, bound: list[str]) -> list[str]:
@@ -156,7 +174,7 @@ def _whole(
     exchange = writer.pack(bound, extra=extra)
     stayed = [stayed for stayed, _ in diff.stayed]
     sources = ambient.sources(diff.files)
-    exchange.tail = {"deleted": [], "late": ((), ()), "stayed": stayed, "ambient": {}, "sources": sources}
+    exchange.tail = {"deleted": [], "late": ((), ()), "held": None, "stayed": stayed, "ambient": {}, "sources": sources}
     return Changed(exchange.pack(), bound, stayed, bound)
 
 

@@ -37,6 +37,12 @@ class ExchangeWriter:
         """The units, and the functions and classes, that `pack` has found to be new or changed."""
         return self._changed, list(self._changed_definitions.values())
 
+    def forget(self) -> None:
+        """Let go of all units."""
+        for units in (self._alive, self._changed, self._inside):
+            units.clear()
+        self._changed_definitions.clear()
+
     def pack(
         self,
         bound: Iterable[str],
@@ -79,7 +85,7 @@ class ExchangeWriter:
             exchange.streams.insert(0, exchange.streams.pop())
         for region in sent.values():
             exchange.memory.append(self._content(region))
-        numbered = ((name, self._oid_of(value)) for name, value in held.items() if name not in plain)
+        numbered = ((name, self.number_of(value)) for name, value in held.items() if name not in plain)
         exchange.bound = {name: oid for name, oid in numbered if oid != ABSENT}
         exchange.leaves = {lid: leaves.pack() for lid, leaves in self._leaves.items()}
         exchange.next_oid, exchange.next_rid = self._next_oid, self._next_rid
@@ -101,8 +107,8 @@ class ExchangeWriter:
 
     def _write_extra(self, exchange: Exchange, key: str, value: object, sent: dict[int, Region]) -> None:
         """Write a value beside the names. An error that cannot travel is left out: its text goes besides."""
-        if not is_plain(value) and self._diff.is_inside(value) and self._oid_of(value) != ABSENT:
-            exchange.known[key] = self._oid_of(value)  # a model that a cell shows in the end need not come for that
+        if not is_plain(value) and self._diff.is_inside(value) and self.number_of(value) != ABSENT:
+            exchange.known[key] = self.number_of(value)  # a model that a cell shows in the end need not come for that
             return
         unit: Unit | None = None
         try:
@@ -133,7 +139,7 @@ class ExchangeWriter:
         self._number(unit)
         self._changed.append(unit)
         self._write(exchange, "unit", unit, sent)
-        exchange.known[RESULT] = self._oid_of(value)
+        exchange.known[RESULT] = self.number_of(value)
 
     def _with_definitions(
         self, exchange: Exchange, encode: Callable[[], Unit], sent: dict[int, Region], unit: Unit | None = None
@@ -176,12 +182,13 @@ class ExchangeWriter:
                 region.rid = self._next_rid
                 self._next_rid += 1
 
-    def _oid_of(self, value: object) -> int:
+    def number_of(self, value: object) -> int:
+        """Return the number that an object has, or gets by this exchange; ABSENT if it has none."""
         found = self._table.oids.get(id(value))
         return self._pending.get(id(value), ABSENT) if found is None else found
 
     def _oids_of(self, unit: Unit) -> list[int]:
-        return [ABSENT if node is None else self._oid_of(node) for node in unit.nodes]
+        return [ABSENT if node is None else self.number_of(node) for node in unit.nodes]
 
     def _write(
         self, exchange: Exchange, kind: str, unit: Unit, sent: dict[int, Region], *, is_new: bool = True
@@ -198,7 +205,7 @@ class ExchangeWriter:
             rids.append(rid)
         lids = [self._lid_of(leaves) for leaves in unit.leaves]
         numbers = array("i", oids).tobytes()
-        exchange.streams.append(PickleStream(kind, unit.data, numbers, rids, self._oid_of(unit.root), lids))
+        exchange.streams.append(PickleStream(kind, unit.data, numbers, rids, self.number_of(unit.root), lids))
 
     def _lid_of(self, leaves: Leaves) -> int:
         lid = self._table.lids.get(leaves.serial)

@@ -21,6 +21,7 @@ from typing import Any
 
 from bulletin.cpython.class_layout import CData, holds_slots_only, is_python_all_through
 
+from .given_memory import is_same, take_memory
 from .load_transaction import LoadTransaction
 
 #: What they are never changes, so an old one is as good as the new one.
@@ -181,8 +182,8 @@ def transplant(transaction: LoadTransaction, old: Any, fresh: Any, made_by: obje
         _copy_attributes(old, fresh)
         return old
     if kind in _PARTS:
-        is_same = all(_same(getattr(old, part), getattr(fresh, part)) for part in _PARTS[kind])
-        return old if is_same else put_in_place(transaction, old, fresh)
+        is_alike = all(is_same(getattr(old, part), getattr(fresh, part)) for part in _PARTS[kind])
+        return old if is_alike else put_in_place(transaction, old, fresh)
     if kind in _ITERATORS and not length_hint(fresh):
         if old.__reduce__()[1][0] is fresh.__reduce__()[1][0]:
             transaction.undoable(old.__setstate__, (*old.__reduce__(), 0, 0)[2])
@@ -191,11 +192,11 @@ def transplant(transaction: LoadTransaction, old: Any, fresh: Any, made_by: obje
             transaction.at_end(partial(deque, old, 0))
         return old
     if isinstance(old, tuple):
-        is_same = len(old) == len(fresh) and all(map(_same, tuple.__iter__(old), tuple.__iter__(fresh)))
-        if is_same:
+        is_alike = len(old) == len(fresh) and all(map(is_same, tuple.__iter__(old), tuple.__iter__(fresh)))
+        if is_alike:
             empty_attributes(transaction, old)
             _copy_attributes(old, fresh)
-        return old if is_same else put_in_place(transaction, old, fresh)
+        return old if is_alike else put_in_place(transaction, old, fresh)
     if isinstance(old, bytearray | array) and getattr(old, "typecode", "") == getattr(fresh, "typecode", ""):
         _write(transaction, old, fresh)
         empty_attributes(transaction, old)
@@ -221,6 +222,8 @@ def transplant(transaction: LoadTransaction, old: Any, fresh: Any, made_by: obje
         if attributes_of(old) is not None:
             empty_attributes(transaction, old)
             _copy_attributes(old, fresh)
+        return old
+    if take_memory(transaction, old, fresh):
         return old
     if transaction.note_read_and_tell(old) and takes_state_again(kind):
         return old  # code in C may hold it by now, where nobody could put the new one
@@ -282,21 +285,11 @@ def _made_alike(transaction: LoadTransaction, old: Any, made_by: object, args: t
         reduced = old.__reduce_ex__(4)
     except Exception:  # noqa: BLE001  a value's own code; then the new one takes its place
         return False
-    if not isinstance(reduced, tuple) or reduced[0] is not made_by or not _same(reduced[1], args):
+    if not isinstance(reduced, tuple) or reduced[0] is not made_by or not is_same(reduced[1], args):
         return False
     if len(reduced) > 2 and reduced[2] is not None and hasattr(old, "__setstate__"):
         transaction.undoable(old.__setstate__, reduced[2])
     return True
-
-
-def _same(one: object, other: object) -> bool:
-    if one is other:
-        return True
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, tuple) and isinstance(other, tuple):
-        return len(one) == len(other) and all(map(_same, one, other))
-    return isinstance(one, str | bytes | int | float | complex | range) and one == other
 
 
 def _copy_items(transaction: LoadTransaction, old: Any, fresh: Any) -> None:

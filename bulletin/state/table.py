@@ -17,6 +17,8 @@ from .modules import Known
 
 #: Not in the table: it is equal wherever it is.
 ABSENT = -1
+#: To walk through what has a longer stream takes some milliseconds.
+_LARGE_BYTES = 1 << 15
 
 
 @dataclass(slots=True)
@@ -38,6 +40,9 @@ class Unit:
     witness: Any = field(default=None, repr=False)
     #: Knows it again with many others at once; see `joint_witness`.
     joint: Any = field(default=None, repr=False)
+    #: It was met again as it was; and no witness can know it, for what it is made of or how much that is.
+    is_steady: bool = False
+    is_beyond: bool = False
     #: The stream, while the exchange lasts.
     data: bytes = field(default=b"", repr=False)
     #: How long the stream was, once it is gone; 0 where it was never written here.
@@ -52,6 +57,11 @@ class Unit:
     def bytes_beside(self) -> int:
         """How much of its content is not in the stream: memory, and leaves as they were packed."""
         return sum(region.size for region in self.regions) + sum(leaves.size for leaves in self.leaves)
+
+    @property
+    def is_worth_a_walk(self) -> bool:
+        """Tell whether a witness is to be tried: of what is large, only where it does not change with each cell."""
+        return not self.is_beyond and (self.is_steady or self.size <= _LARGE_BYTES)
 
     def end_joint(self) -> None:
         """Have those that were known together with this one be known for themselves: it has changed, or is gone."""
@@ -94,6 +104,9 @@ class Table:
     modules: Known = field(default_factory=Known)
     #: The ambient state of the notebook that went with the cell before, by kind: what is as it was is not sent again.
     ambient: dict[str, Any] = field(default_factory=dict)
+    #: Numbers of what weak references lead to, and something beside the namespace holds on the executor: a library's
+    #: registry.
+    held_there: frozenset[int] = frozenset()
     #: The ids of the functions and classes that the cell before reached: those may be thousands, and mostly the same.
     reached: list[str] = field(default_factory=list)
     #: How many units hold an object.
@@ -213,7 +226,7 @@ class Table:
         """Forget everything: the other side is gone, or the two have lost each other."""
         self.version = self.next_oid = self.next_rid = self.next_lid = 0
         self.modules = Known()
-        self.ambient, self.reached = {}, []
+        self.ambient, self.reached, self.held_there = {}, [], frozenset()
         for objects in (self.objects, self.oids, self.units, self.definitions, self._held):
             objects.clear()
         for memory in (self.regions, self.leaves, self.lids, self.left):

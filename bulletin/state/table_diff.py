@@ -267,12 +267,13 @@ class TableDiff:
             if agreed.witness is not None and self._came is not None:
                 self._joint.alone.append(agreed)
             agreed.size = unit.stream_bytes
+            agreed.is_steady, agreed.is_beyond = agreed is known, walk is not None and walk.has_failed
         return agreed
 
     def _walk(self, value: object, known: Unit | None) -> Walk | None:
         """Walk through a value whose content may be known now to be what both sides have agreed on."""
         is_met_again = known is not None if self._came is None else id(value) in self._came
-        return Walk(self.encoder, value) if is_met_again else None
+        return Walk(self.encoder, value) if is_met_again and (known is None or known.is_worth_a_walk) else None
 
     def _spelled(self, notes: Notes) -> tuple[str, ...]:
         """Return the names that a value was noted to look up, but for those of its definitions; see `_renewed`."""

@@ -8,7 +8,6 @@ from typing import Any
 from .atoms import ATOMS
 from .definition_ids import uid_of
 from .encoding import Encoding
-from .leaves import MIN_LEAVES
 from .reducers import pandas_frames
 from .reducers.arrays import address_of, owner_of
 from .reducers.functions import is_importable
@@ -18,6 +17,8 @@ from .witnessed_memory import MemoryFound, all_claimed, is_plain_array, witnesse
 
 #: A witness holds on to atoms, which are in no table: no text of more than this.
 _LONGEST_ATOM = 1 << 12
+#: Of a value of more, each part would be held twice.
+_MOST_PARTS = 200_000
 _ATOMS = frozenset(ATOMS)
 _TUPLES, _LISTS = (tuple, frozenset), (list, set)
 
@@ -64,6 +65,11 @@ class Walk:
                 self._seen_in = look(self._parts)
         except (AttributeError, ValueError):  # another version of pandas; an empty cell of a closure
             self._seen_in = None
+
+    @property
+    def has_failed(self) -> bool:
+        """Tell whether the value is of kinds, or so large, that no witness of it can be made."""
+        return self._seen_in is None
 
     def claim_as_read(self) -> Notes:
         """Have the encoder know of the value's memory as if it had been written, and return what it would note.
@@ -145,7 +151,7 @@ class Walk:
                     return False
             elif not self._add_instance(kind, value):
                 return False
-            if count + len(self._others) > MIN_LEAVES or len(self._waiting) > MIN_LEAVES:
+            if count + len(self._others) > _MOST_PARTS or len(self._waiting) > _MOST_PARTS:
                 return False
         return True
 

@@ -382,3 +382,25 @@ def test_what_is_another_while_it_is_looked_at_for_the_first_time_is_as_it_came(
     assert notebook.gpu("x.x, x.y").extra["result"] == (value.x, [2]) == (1, [2])
     value.x = 5
     assert notebook.gpu("x.x").extra["result"] == 5
+
+
+def test_a_value_of_thousands_of_parts_is_known_again_and_a_change_deep_in_it_is_seen(notebook: Notebook) -> None:
+    notebook.local("x = [{'n': i, 'l': [i]} for i in range(3000)]")
+    for _ in range(4):
+        notebook.gpu("x[0]")
+    unit = notebook.table.unit_of(notebook["x"])
+    assert unit is not None
+    assert unit.witness is not None
+    notebook.local("x[2999]['l'][0] = 'new'")
+    assert notebook.gpu("x[2999]['l']").extra["result"] == ["new"]
+    notebook.gpu("x[5]['n'] = -1")
+    assert notebook.local("x[5]['n'], x[2999]['l']") == (-1, ["new"])
+
+
+def test_a_large_value_that_changes_with_each_cell_is_not_walked_through(notebook: Notebook) -> None:
+    notebook.local("x = [{'n': i, 'l': [i]} for i in range(3000)]")
+    for number in range(4):
+        notebook.gpu(f"x[{number}]['l'].append(0)")
+    unit = notebook.table.unit_of(notebook["x"])
+    assert unit is not None
+    assert not unit.is_worth_a_walk

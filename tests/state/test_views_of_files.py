@@ -80,3 +80,20 @@ def test_a_buffer_stays_open_in_a_notebook_whose_cell_fails_on_its_way_back(
     with pytest.raises(CannotReturn, match="lost"):
         notebook.gpu("b.close(); x.n = 2")
     assert notebook.local("b.getvalue()") == b"abc"
+
+
+def test_a_view_into_memory_of_a_library_goes_on_looking_there(notebook: Notebook) -> None:
+    pytest.importorskip("bitarray")
+    notebook.local("from bitarray import bitarray; b = bitarray('10101111'); m = memoryview(b); kept = [b, m]")
+    notebook.gpu("b.invert(0)")
+    assert notebook.local("b.to01(), m[0], kept[0] is b, kept[1] is m, m.obj is b") == (
+        "00101111",
+        47,
+        True,
+        True,
+        True,
+    )
+    notebook.gpu("m[0] = 255")
+    assert notebook.local("b.to01(), m[0], m.obj is b") == ("11111111", 255, True)
+    notebook.local("m[0] = 1")
+    assert notebook.gpu("b.to01(), m.obj is b").extra["result"] == ("00000001", True)

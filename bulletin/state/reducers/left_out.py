@@ -5,6 +5,7 @@ Pickle makes a copy in another program, where nobody waits for the observers of 
 
 import functools
 import re
+import threading
 import weakref
 from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any
@@ -70,9 +71,9 @@ def _parts(value: Any) -> list[Any]:
 
 
 def with_observers(encoder: Encoding, value: Any, reduced: Reduced) -> Reduced:
-    """Add to what a class says of an instance the functions that it leaves out of its state.
+    """Add to what a class says of an instance the functions that it leaves out of its state, and what is the thread's.
 
-    One that cannot travel is a handle there, which says so when it is called.
+    A function that cannot travel is a handle there, which says so when it is called.
     """
     if not isinstance(reduced, tuple) or len(reduced) > 5 or reduced[2:3] == ():
         return reduced
@@ -88,12 +89,18 @@ def with_observers(encoder: Encoding, value: Any, reduced: Reduced) -> Reduced:
     left = {
         name: held
         for name, held in attributes.items()
-        if type(held) in _CONTAINERS and held and state.get(name) is not held and _are_called(held)
+        if state.get(name) is not held
+        and ((type(held) in _CONTAINERS and held and _are_called(held)) or _is_of_thread(encoder, value, held))
     }
     if not left:
         return _with_own_state(encoder, value, reduced)
     told = RECEIVER, state, left, _lengths_for(encoder, value, state)
     return (*reduced[:2], told, *(*reduced[3:], None, None)[:2], fill_observed)
+
+
+def _is_of_thread(encoder: Encoding, value: Any, held: Any) -> bool:
+    """Tell whether this is what each thread has its own of, and the one that runs the cells has something there."""
+    return type(held) is threading.local and bool(vars(held)) and encoder.try_to_send(value, dict(vars(held)))
 
 
 def _with_own_state(encoder: Encoding, value: Any, reduced: Any) -> Reduced:
