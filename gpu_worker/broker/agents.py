@@ -213,7 +213,7 @@ class Agents:
             silent_ms = now_ms - agent.heard_ms
             if silent_ms <= _SILENCE_MS:
                 continue
-            if self._admission.is_own(agent.key) or silent_ms > self._keep_ms:
+            if silent_ms > self._keep_ms:
                 await self._lose(agent_id, agent)
             elif not agent.is_away and agent_id not in self._trying:
                 self._trying.add(agent_id)
