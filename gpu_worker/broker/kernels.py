@@ -177,6 +177,8 @@ class Kernels:
         known = self._sessions.setdefault((held.user, held.kernel), learned)
         if known.used_ms < learned.used_ms:  # when is not the agent's word
             self._sessions[held.user, held.kernel] = learned
+            if (route := self._routes.pop(known.name, None)) is not None:  # its kernel came before this agent did
+                self._known[route].session, self._routes[held.session] = held.session, route
 
     async def renew_session(self, session: SessionId) -> None:
         """Let a notebook go on by another session, whose request waits for what its node does not say to be over.
