@@ -200,8 +200,13 @@ class BrokerSide:
             self._send(self._request)
         if self._was_restarted:
             self._was_restarted = False
-            what = "is queued again" if self._request is not None else "goes on"
-            self._note(f"The pool's broker was restarted; your cell {what}.")
+            is_waiting = self._request is not None
+            if welcome.is_known:
+                what = "waits" if is_waiting else "goes on"
+                self._note(f"The connection to the pool's broker was cut, and is there again; your cell {what}.")
+            else:
+                what = "is queued again" if is_waiting else "goes on"
+                self._note(f"The pool's broker was restarted; your cell {what}.")
 
     def _forgotten(self, now_ms: int) -> None:
         if self._standing is BrokerStanding.GREETING and now_ms - self._hello_ms < ECHO_MS:

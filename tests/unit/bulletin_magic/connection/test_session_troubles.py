@@ -55,6 +55,17 @@ def test_a_running_cell_goes_on_when_the_broker_is_restarted() -> None:
     assert isinstance(stage.delivered()[-1], CellFinished)
 
 
+@pytest.mark.parametrize(("is_running", "what"), [(True, "goes on"), (False, "waits")])
+def test_a_broker_that_was_only_not_reached_is_not_said_to_be_restarted(is_running: bool, what: str) -> None:
+    stage = Stage()
+    (stage.start if is_running else stage.queue)()
+    stage.wait(1_000)
+    stage.broker(say.Pong())
+    stage.broker(say.Unknown())
+    stage.welcome(is_known=True)
+    assert stage.notes()[-1] == f"The connection to the pool's broker was cut, and is there again; your cell {what}."
+
+
 def test_a_broker_restarted_long_before_the_cell_is_nothing_to_tell() -> None:
     stage = Stage()
     stage.hot()
