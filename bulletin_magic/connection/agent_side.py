@@ -26,6 +26,8 @@ IDLE_PING_MS = 10_000
 #: An agent that was silent for so long is not pinged any more while no cell is under way.
 IDLE_SILENT_MS = 60_000
 SILENT_MS = 8_000
+#: Pings are a second apart. Where so much went by, this process stood still itself, and heard nobody.
+STOOD_STILL_MS = 4_000
 #: What may have been lost on a broken connection is said again after so long.
 REPEAT_MS = 5_000
 #: An Unknown that comes so soon after an Attach answers what was sent before it.
@@ -49,6 +51,7 @@ class AgentSide:
         self.is_attached = False
         self._heard_ms = 0
         self._attach_ms = 0
+        self._ping_ms = 0
         self._idle_ping_ms: int | None = None
         #: What the agent is still to be told of the last cell, and when.
         self._done: say.Seen | None = None
@@ -266,6 +269,9 @@ class AgentSide:
 
     def ping(self, run: CellRun, now_ms: int) -> None:
         """Ask whether it is there; show the ticket again if need be. Once a second while a cell is under way."""
+        if now_ms - self._ping_ms > STOOD_STILL_MS:
+            self._heard_ms = now_ms
+        self._ping_ms = now_ms
         self.send(say.Ping())
         if not self.is_attached and now_ms - self._attach_ms >= REPEAT_MS:
             self.attach(run, now_ms)

@@ -31,6 +31,8 @@ SILENT_MS = 5_000
 GREET_MS, LOOK_MS = 10_000, 5_000
 #: The next time, for one that has left a greeting unanswered: if it is back, it is connected again by then.
 GREET_AGAIN_MS = 1_500
+#: Pings are a second apart. Where so much went by, this process stood still itself, and heard nobody.
+STOOD_STILL_MS = 4_000
 #: What may have been lost on a broken connection is said again after so long.
 REPEAT_MS = 5_000
 
@@ -71,7 +73,7 @@ class BrokerSide:
         #: What the pool calls one slot.
         self.slot_word = "GPU"
         self._standing, self._was_welcome = BrokerStanding.UNKNOWN, False
-        self._hello_ms = 0
+        self._hello_ms = self._ping_ms = 0
         self._heard_ms = 0
         self._request: say.Submit | say.Join | None = None
         #: When the request was sent, or the broker spoke of it last.
@@ -200,8 +202,13 @@ class BrokerSide:
             self._send(self._request)
         if self._was_restarted:
             self._was_restarted = False
-            what = "is queued again" if self._request is not None else "goes on"
-            self._note(f"The pool's broker was restarted; your cell {what}.")
+            is_waiting = self._request is not None
+            if welcome.is_known:
+                what = "waits" if is_waiting else "goes on"
+                self._note(f"The connection to the pool's broker was cut, and is there again; your cell {what}.")
+            else:
+                what = "is queued again" if is_waiting else "goes on"
+                self._note(f"The pool's broker was restarted; your cell {what}.")
 
     def _forgotten(self, now_ms: int) -> None:
         if self._standing is BrokerStanding.GREETING and now_ms - self._hello_ms < ECHO_MS:
@@ -275,6 +282,9 @@ class BrokerSide:
 
     def ping(self, now_ms: int) -> None:
         """Ask whether it is there, and say again what may have been lost. Once a second while a cell is under way."""
+        if now_ms - self._ping_ms > STOOD_STILL_MS:
+            self._heard_ms = now_ms
+        self._ping_ms = now_ms
         if self._standing is BrokerStanding.KNOWN:
             self._send(say.Ping())
             if self._request is not None and now_ms - self._request_ms >= REPEAT_MS:

@@ -8,7 +8,7 @@ from itertools import islice
 
 import msgspec
 
-from bulletin.file_names import is_text
+from bulletin.file_names import is_text, show_name
 from bulletin.special_files import special_kind
 from bulletin.units import show_size
 from bulletin.wire.messages import EntryKind, FileVersion, FolderEntry
@@ -36,6 +36,8 @@ class FolderListing(msgspec.Struct, frozen=True):
 
     entries: list[FolderEntry]
     problem: str = ""
+    #: A sentence where some have names that are no text, and do not follow.
+    nameless: str = ""
 
 
 def list_folder(root: str, limits: FolderLimits) -> FolderListing:
@@ -46,10 +48,11 @@ def list_folder(root: str, limits: FolderLimits) -> FolderListing:
     found: list[FolderEntry] = []
     places: dict[str, int] = {}
     waiting = deque([""])
+    nameless: list[str] = []
     while waiting:
         path = waiting.popleft()
         try:
-            inside = _list_one(root, path, limits)
+            inside = _list_one(root, path, limits, nameless)
         except (OSError, PathEscapes) as error:
             if not path:
                 raise
@@ -67,7 +70,17 @@ def list_folder(root: str, limits: FolderLimits) -> FolderListing:
                 places[entry.path] = len(found)
                 waiting.append(entry.path)
             found.append(entry)
-    return FolderListing(found)
+    return FolderListing(found, nameless=_say_nameless(nameless))
+
+
+def _say_nameless(paths: list[str]) -> str:
+    if not paths:
+        return ""
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return (
+        f"{show_name(paths[0])}{more} of the notebook's folder cannot follow a cell to a node that does not share it: a "
+        "name there is no text"
+    )
 
 
 def _too_many(what: str, limits: FolderLimits) -> str:
@@ -81,14 +94,15 @@ def _add_problem(found: list[FolderEntry], place: int, problem: str) -> None:
     found[place] = msgspec.structs.replace(found[place], problem=problem)
 
 
-def _list_one(root: str, path: str, limits: FolderLimits) -> list[FolderEntry]:
-    """List one folder, by names. Raises OSError or PathEscapes."""
+def _list_one(root: str, path: str, limits: FolderLimits, nameless: list[str]) -> list[FolderEntry]:
+    """List one folder, by names; add those that are no text to the `nameless`. Raises OSError or PathEscapes."""
     descriptor = open_folder(root, path)
     try:
         with os.scandir(descriptor) as listed:
             names = sorted(entry.name for entry in islice(listed, _MOST_READ * limits.entries))
         if path and not _OF_ENVIRONMENTS.isdisjoint(names):
             return []
+        nameless += [posixpath.join(path, name) for name in names if not is_text(name)]
         entries = (_describe(root, posixpath.join(path, name), name, descriptor, limits) for name in names)
         return [entry for entry in entries if entry is not None]
     finally:

@@ -158,10 +158,13 @@ class FolderServer:
         listing = list_folder(message.root, self._limits())
         blob = msgspec.msgpack.encode(listing.entries)
         digest = xxhash.xxh3_128_hexdigest(blob)
-        reply = FolderReply(number=message.number, digest=digest, note=listing.problem)
+        is_news = digest != message.digest
+        sentences = (listing.problem, listing.nameless if is_news else "")
+        note = ". ".join(sentence for sentence in sentences if sentence)
+        reply = FolderReply(number=message.number, digest=digest, note=note)
         if len(blob) > BLOB_LIMIT:
             return msgspec.structs.replace(reply, problem="the names of its files are too long together"), ()
-        return reply, () if digest == message.digest else (blob,)
+        return reply, (blob,) if is_news else ()
 
     def _fetch(self, message: FetchFile) -> Answer:
         if any(step.startswith(".") for step in split(message.path)[:-1]):

@@ -213,7 +213,7 @@ class Agents:
             silent_ms = now_ms - agent.heard_ms
             if silent_ms <= _SILENCE_MS:
                 continue
-            if self._admission.is_own(agent.key) or silent_ms > self._keep_ms:
+            if silent_ms > self._keep_ms:
                 await self._lose(agent_id, agent)
             elif not agent.is_away and agent_id not in self._trying:
                 self._trying.add(agent_id)
@@ -378,7 +378,7 @@ class Agents:
         await self._kernels.name_slots(self.slot_word)
         await self.leaving.plan(message)  # before it is given anything
         await self.shell.add_node(message, owner, earlier.heard_ms if earlier is not None and is_other else None)
-        if earlier is not None and earlier.message.address != message.address:
+        if earlier is None or earlier.message.address != message.address:  # it may have moved meanwhile
             await tell_moved(message, self.shell.active_leases, self._kernels.tell)
         for lease in unknown:
             await self._send(route, wire.Evict(lease=lease, force=True))

@@ -177,6 +177,8 @@ class Kernels:
         known = self._sessions.setdefault((held.user, held.kernel), learned)
         if known.used_ms < learned.used_ms:  # when is not the agent's word
             self._sessions[held.user, held.kernel] = learned
+            if (route := self._routes.pop(known.name, None)) is not None:  # its kernel came before this agent did
+                self._known[route].session, self._routes[held.session] = held.session, route
 
     async def renew_session(self, session: SessionId) -> None:
         """Let a notebook go on by another session, whose request waits for what its node does not say to be over.
@@ -309,11 +311,12 @@ class Kernels:
         its = [one for one in self._known.values() if one.person.user == person.user]
         if len(its) > _MOST_CONNECTIONS:
             self._forget(min(its, key=lambda one: one.heard_ms))
-        await self._welcome(kernel)
+        await self._welcome(kernel, is_known=earlier is not None)
         await tell_where(session, self.shell.active_leases, self.shell.nodes, self.tell)
 
-    async def _welcome(self, kernel: ConnectedKernel) -> None:
-        welcome = wire.Welcome(user=kernel.person.user, version=__version__, slot_word=self.slot_word)
+    async def _welcome(self, kernel: ConnectedKernel, *, is_known: bool = True) -> None:
+        user, word = kernel.person.user, self.slot_word
+        welcome = wire.Welcome(user=user, version=__version__, slot_word=word, is_known=is_known)
         await self._send(kernel.route, welcome)
 
     async def _identify(

@@ -95,6 +95,13 @@ class Fleet:
         self._failures = min(self._failures + 1, 16)
         self._next_start_ms = now_ms + delay_ms
 
+    def note_there(self, node: str) -> None:
+        """Take note that an agent has come, as far as that is news; it may have gone again by the next step."""
+        agent = self.agents.get(node)
+        if agent is not None and agent.stage is Stage.STARTING:
+            agent.stage = Stage.THERE
+            self._failures, self._next_start_ms, self.problem = 0, 0, ""
+
     @property
     def leaving(self) -> tuple[str, ...]:
         """The nodes that are to be given nothing more."""
@@ -166,9 +173,7 @@ class Fleet:
         if load is None:
             return
         self._node_slots = max(load.slots, 1)
-        if agent.stage is Stage.STARTING:
-            agent.stage = Stage.THERE
-            self._failures, self._next_start_ms, self.problem = 0, 0, ""
+        self.note_there(agent.node)
         if load.is_drained:
             agent.stage = Stage.LEAVING  # by whomever, and for whatever: it takes nothing any more
         if load.used:

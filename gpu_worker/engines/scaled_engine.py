@@ -94,7 +94,10 @@ class ScaledEngine:
         doing = asyncio.create_task(work)
         try:
             while not (await asyncio.wait([doing], timeout=_STEP_S))[0]:
-                await link.ask(msgspec.structs.replace(self._news, ended=()))  # those are told again when it is done
+                # What has ended is told again when it is done.
+                demand = await link.ask(msgspec.structs.replace(self._news, ended=()))
+                for load in () if demand is None else demand.nodes:
+                    self._fleet.note_there(load.node)
         finally:
             doing.cancel()  # where it is done, that changes nothing
             await asyncio.wait([doing])

@@ -14,7 +14,7 @@ import structlog
 from gpu_worker.config import PoolSettings, account_name
 from gpu_worker.engines.agent_jobs import AgentTicket, CannotStartAgent, JobState
 from gpu_worker.engines.command_line import run
-from gpu_worker.engines.slurm_words import FORMAT, find_clusters, read_states
+from gpu_worker.engines.slurm_words import FORMAT, find_clusters, read_states, say_not_taken
 
 #: The job: what an admin wants before it, then its agent, which finds out when it is to be gone.
 _SCRIPT = """\
@@ -57,8 +57,7 @@ class SlurmJobs:
         if said.status:
             # Slurm may have taken it all the same, if what came too late was its answer.
             await self.stop({ticket.node: ""})
-            problem = said.problem.removeprefix("sbatch: ").removeprefix("error: ")
-            raise CannotStartAgent(f"Slurm refused the job: {problem}")
+            raise CannotStartAgent(say_not_taken(said.problem))
         job = said.output.strip().partition(";")[0]
         self._log.info("job submitted", node=ticket.node, job=job)
         return job

@@ -95,6 +95,13 @@ def say_waiting(reason: str, partition: str, start: str, now: datetime) -> str:
     return f"Slurm: the job of the pool's node waits ({reason}){expected}"
 
 
+def say_not_taken(problem: str) -> str:
+    """Say why sbatch came to nothing, by what it complained of last."""
+    problem = problem.removeprefix("sbatch: ").removeprefix("error: ")
+    is_silent = any(words in problem for words in ("Unable to contact slurm controller", "did not end within"))
+    return f"Slurm does not answer: {problem}" if is_silent else f"Slurm refused the job: {problem}"
+
+
 def find_clusters(options: Sequence[str]) -> list[str]:
     """Return the option of squeue and scancel for the clusters that options of sbatch name; none for its own."""
     parser = ArgumentParser(add_help=False, allow_abbrev=False)

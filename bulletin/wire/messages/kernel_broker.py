@@ -54,6 +54,8 @@ class Welcome(Message, frozen=True, kw_only=True, tag="welcome"):
     version: str
     #: What a slot of this pool is for people: "GPU" or "CPU slot".
     slot_word: str = "GPU"
+    #: It knew this kernel before: the way to it was cut, and it was not started again meanwhile.
+    is_known: bool = False
 
 
 class Refusal(Message, frozen=True, kw_only=True, tag="refused"):

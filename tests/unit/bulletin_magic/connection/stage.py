@@ -124,8 +124,8 @@ class Stage:
 
     # --- the usual way there
 
-    def welcome(self) -> None:
-        self.broker(say.Welcome(user=UserName("ada"), version="1"))
+    def welcome(self, *, is_known: bool = False) -> None:
+        self.broker(say.Welcome(user=UserName("ada"), version="1", is_known=is_known))
 
     def queue(self, submitted: CellSubmitted | None = None) -> None:
         self.do(submitted or cell())

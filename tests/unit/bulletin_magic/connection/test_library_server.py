@@ -57,6 +57,24 @@ def test_what_its_list_names_is_served_once_it_was_described(site: Site) -> None
     assert site.fetch("tool", "tool.py")[1] == b""
 
 
+@pytest.mark.parametrize(
+    ("record", "is_found"),
+    [
+        ("tools/__init__.py,,\n", True),
+        ("other/x.py,,\ntools.py,sha256=x,9\n", True),
+        ("tools.cpython-311-x86_64-linux-gnu.so,,\n" if sys.version_info[:2] == (3, 11) else "tools.so,,\n", True),
+        ('"tools/a,b.txt",,\n', True),
+        ("tools2/__init__.py,,\n", False),
+        ("tools-1.0.dist-info/METADATA,,\n", False),
+        ("tools.txt,,\n", False),
+        ("other/tools/__init__.py,,\n", False),
+    ],
+)
+def test_a_module_is_found_in_the_library_of_another_name_that_has_it(site: Site, record: str, is_found: bool) -> None:
+    site.install("toolset", record)
+    assert [one.name for one in site.find(module="tools")] == (["toolset"] if is_found else [])
+
+
 @pytest.mark.parametrize("path", ["../secret", "/etc/passwd", "./../secret", "tool/../../secret", "other.py"])
 def test_what_is_not_in_the_library_is_not_served(site: Site, path: str) -> None:
     site.install("tool", f"tool.py,,\n{path},,\nother.py,,\n" if path != "other.py" else "tool.py,,\n", tool="X = 1\n")

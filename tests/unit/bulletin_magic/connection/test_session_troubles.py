@@ -10,7 +10,7 @@ from bulletin.wire import messages as say
 from bulletin.wire.frames import Blob
 from bulletin_magic.connection.cell_phase import CellPhase
 from bulletin_magic.connection.deliveries import CellFinished, OutputMessage, QuestionAsked
-from bulletin_magic.connection.session_events import QuestionAnswered, StopPressed
+from bulletin_magic.connection.session_events import QuestionAnswered, StopPressed, Tick
 
 from .stage import CELL, HELLO, LARGE, LEASE, SMALL, Stage, attach, cell, ended, failure, granted, submit
 
@@ -53,6 +53,33 @@ def test_a_running_cell_goes_on_when_the_broker_is_restarted() -> None:
     assert stage.notes() == ["The pool's broker was restarted; your cell goes on."]
     stage.finish()
     assert isinstance(stage.delivered()[-1], CellFinished)
+
+
+@pytest.mark.parametrize(("is_running", "what"), [(True, "goes on"), (False, "waits")])
+def test_a_broker_that_was_only_not_reached_is_not_said_to_be_restarted(is_running: bool, what: str) -> None:
+    stage = Stage()
+    (stage.start if is_running else stage.queue)()
+    stage.wait(1_000)
+    stage.broker(say.Pong())
+    stage.broker(say.Unknown())
+    stage.welcome(is_known=True)
+    assert stage.notes()[-1] == f"The connection to the pool's broker was cut, and is there again; your cell {what}."
+
+
+def test_nobody_is_said_to_be_silent_whom_a_notebook_that_stood_still_did_not_hear() -> None:
+    """As when its host was suspended, with all that runs on it or alone."""
+    stage = Stage()
+    stage.start()
+    for _ in range(2):
+        stage.wait(1_000)
+        stage.broker(say.Pong())
+        stage.agent(say.Pong())
+    stage.seen()
+    stage.now_ms += 60_000
+    stage.do(Tick())
+    assert stage.notes() == []
+    stage.wait(8_000)
+    assert len(stage.notes()) == 2, "both say nothing, though it listens"
 
 
 def test_a_broker_restarted_long_before_the_cell_is_nothing_to_tell() -> None:

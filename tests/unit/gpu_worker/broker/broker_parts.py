@@ -55,7 +55,8 @@ async def _is_reached(_: str) -> str:
     return ""
 
 
-async def _is_refused(_: str) -> bool:
+async def is_refused(_: str) -> bool:
+    """Say of each node that its host is there, and that nothing listens on it."""
     return True
 
 
@@ -77,7 +78,8 @@ class BrokerParts:
             self.send, identity, self.clock_ms, _nobody_looks, self._answer, "GPU", self.faults, SessionNames("secret")
         )
         own_key, nowhere = keys.agent_keys("secret").public, NodeRegistry(Path("/nonexistent"))
-        self.agents = self._make_agents(AgentAdmission("secret", nowhere, lambda _: own_key, lambda _: None))
+        self._own = AgentAdmission("secret", nowhere, lambda _: own_key, lambda _: None)
+        self.agents = self._make_agents(self._own)
         scheduler = Scheduler(SchedulerSettings(projects=projects))
         metering, writer = Metering(scheduler.state, [], [], 0), Writer(ledger, self.clock_ms)
         self.shell = SchedulerShell(
@@ -101,18 +103,28 @@ class BrokerParts:
         self.database = ""  #: its URL, for a program that reads it
         self._know_leaving()
 
-    def admit(self, admission: AgentAdmission, find_obstacle: Callable[[str], Awaitable[str]] = _is_reached) -> None:
-        """Let other agents in, before any has come."""
-        self.agents = self._make_agents(admission, find_obstacle)
+    def admit(
+        self,
+        admission: AgentAdmission | None = None,
+        find_obstacle: Callable[[str], Awaitable[str]] = _is_reached,
+        is_refused: Callable[[str], Awaitable[bool]] = is_refused,
+        keep_ms: int = 0,
+    ) -> None:
+        """Let other agents in, before any has come; without an admission the pool's own."""
+        self.agents = self._make_agents(admission or self._own, find_obstacle, is_refused, keep_ms)
         self.agents.shell = self.shell
         self.console = ConsoleRequests(self.shell, self.agents, self.ledger, self.notes, self.clock_ms)
         self._know_leaving()
 
     def _make_agents(
-        self, admission: AgentAdmission, find_obstacle: Callable[[str], Awaitable[str]] = _is_reached
+        self,
+        admission: AgentAdmission,
+        find_obstacle: Callable[[str], Awaitable[str]] = _is_reached,
+        is_refused: Callable[[str], Awaitable[bool]] = is_refused,
+        keep_ms: int = 0,
     ) -> Agents:
         return Agents(
-            self.send, admission, self.kernels, self.clock_ms, lambda: None, "GPU", find_obstacle, _is_refused, 0
+            self.send, admission, self.kernels, self.clock_ms, lambda: None, "GPU", find_obstacle, is_refused, keep_ms
         )
 
     def _know_leaving(self) -> None:

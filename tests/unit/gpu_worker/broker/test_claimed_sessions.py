@@ -11,6 +11,7 @@ from tests.unit.gpu_worker.broker.fake_hub import FakeHub
 from tests.unit.gpu_worker.broker.two_notebooks import (
     KERNELS,
     claim,
+    forget_agents,
     hears,
     prepared,
     recorded,
@@ -79,6 +80,29 @@ def test_a_notebook_has_its_session_again_at_a_broker_that_was_restarted(pool: B
     claim(pool, node, lease=lease, session=session, user=UserName("ann"), kernel=KERNELS["ann"])
     says(pool, "ann")
     assert hears(pool, session) == ["ann"]
+
+
+@pytest.mark.parametrize("comes_first", [False, True])
+def test_a_notebook_hears_of_its_lease_whether_it_or_its_agent_came_first_to_a_broker_that_was_restarted(
+    pool: BrokerParts, hub: FakeHub, comes_first: bool
+) -> None:
+    names = SessionNames("secret")
+    session = names.draw(UserName("ann"), KERNELS["ann"])
+    pool.shell.metering = Metering(pool.shell.scheduler.state, [recorded(session, "l", 1)], [], 0)
+    restart(pool, hub)
+    forget_agents(pool)
+    if comes_first:
+        says(pool, "ann")
+    claim(pool, lease=LeaseId("l"), session=session, user=UserName("ann"), kernel=KERNELS["ann"])
+    if not comes_first:
+        says(pool, "ann")
+    told = [(route, one.lease) for route, one in pool.to_routes if isinstance(one, wire.NodeMoved)]
+    assert told == [(b"ann", "l")], "where its node is: that may have moved, too"
+    assert hears(pool, session) == ["ann"]
+    says(pool, "ann", wire.Ping())
+    assert hears(pool, session) == ["ann"], "and it stays so"
+    says(pool, "ann")
+    assert hears(pool, session) == ["ann"], "as when its link breaks"
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ from msgspec import structs
 from bulletin import __version__
 from bulletin.ids import CellId, KernelId, RequestId
 from bulletin.wire import messages as wire
+from gpu_worker.broker.node_sentences import AWAY
 from gpu_worker.scheduler import events
-from tests.unit.gpu_worker.broker.broker_parts import ADMIN, TOKEN, BrokerParts
+from tests.unit.gpu_worker.broker.broker_parts import ADMIN, TOKEN, BrokerParts, is_refused
 
 
 def look(broker: BrokerParts) -> None:
@@ -29,6 +30,38 @@ def test_an_agent_that_is_silent_while_the_broker_listens_is_lost(broker: Broker
     listen(broker, 10)
     assert broker.agents.known
     listen(broker, 1)
+    assert not broker.agents.known
+
+
+async def listen_and_try(broker: BrokerParts, seconds: int) -> None:
+    """Let time pass, and all come to its end that is found out about who is silent."""
+    for _ in range(seconds):
+        broker.now_ms += 1_000
+        await broker.agents.tidy()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+
+def test_an_agent_that_stands_still_keeps_its_cells_while_it_may_go_on(broker: BrokerParts) -> None:
+    """On a host without memory to spare, say; also the pool's own, which is started again where it has ended."""
+
+    async def stands_still(_: str) -> bool:
+        return False
+
+    broker.admit(is_refused=stands_still, keep_ms=60_000)
+    broker.join()
+    lease = broker.run(ADMIN, "runs")
+    asyncio.run(listen_and_try(broker, 30))
+    assert lease in broker.shell.scheduler.state.leases
+    assert [one.problem for one in broker.agents.absent_nodes] == [AWAY]
+    asyncio.run(listen_and_try(broker, 31))
+    assert not broker.agents.known, "nobody waits for longer than a session is kept"
+
+
+def test_an_agent_whose_host_says_that_it_is_gone_is_lost_at_once(broker: BrokerParts) -> None:
+    broker.admit(is_refused=is_refused, keep_ms=60_000)
+    broker.join()
+    asyncio.run(listen_and_try(broker, 11))
     assert not broker.agents.known
 
 

@@ -53,6 +53,12 @@ def restart(broker: BrokerParts, hub: FakeHub, unproved: Mapping[SessionId, User
     broker.shell._tell = kernels.tell
 
 
+def forget_agents(broker: BrokerParts) -> None:
+    """Know of no agent any more that it was there, as after a restart."""
+    broker.agents.known.clear()
+    broker.agents._by_route.clear()
+
+
 def says(broker: BrokerParts, user: str, *messages: wire.FromKernel, hears_moves: bool = True) -> None:
     """What a notebook says, and all that follows from it."""
 

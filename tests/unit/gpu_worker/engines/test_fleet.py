@@ -138,6 +138,16 @@ def test_a_node_whose_time_ends_too_soon_for_a_cell_is_none_for_it() -> None:
     assert bench.step(1_000) == [StartAgents(1)]
 
 
+def test_an_agent_that_came_and_went_while_the_cluster_did_not_answer_is_no_start_that_failed() -> None:
+    bench = Bench()
+    bench.wait(1)
+    bench.step()
+    bench.fleet.note_there("n1")
+    bench.jobs["n1"] = OVER
+    assert bench.step(20_000) == [ForgetNode("n1", OVER.words), StartAgents(1)], "at once"
+    assert bench.fleet.problem == ""
+
+
 def test_a_job_that_waits_has_its_time_to_come_from_its_start_on_whatever_was_not_known_of_it_before() -> None:
     """The cluster's controller does not answer for a moment, or puts the job back into its queue."""
     bench = Bench()

@@ -6,7 +6,7 @@ import pytest
 
 from bulletin.units import DAY_MS, HOUR_MS
 from gpu_worker.engines.agent_jobs import JobStatus
-from gpu_worker.engines.slurm_words import find_clusters, read_states, say_waiting
+from gpu_worker.engines.slurm_words import find_clusters, read_states, say_not_taken, say_waiting
 
 LINES = """\
 slurm-a|PENDING|Resources|2026-11-26T14:20:00|gpu|4:00:00
@@ -65,6 +65,21 @@ NOW_MS = round(NOW.timestamp() * 1000)
 )
 def test_why_a_job_waits_is_a_sentence(reason: str, start: str, said: str) -> None:
     assert say_waiting(reason, "gpu", start, NOW) == said
+
+
+@pytest.mark.parametrize(
+    ("problem", "said"),
+    [
+        (
+            "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)",
+            "Slurm does not answer: Batch job submission failed: Unable to contact slurm controller (connect failure)",
+        ),
+        ("sbatch: error: invalid partition specified: x", "Slurm refused the job: invalid partition specified: x"),
+        ("sbatch did not end within 60 s", "Slurm does not answer: sbatch did not end within 60 s"),
+    ],
+)
+def test_a_slurm_that_does_not_answer_is_not_said_to_refuse(problem: str, said: str) -> None:
+    assert say_not_taken(problem) == said
 
 
 def test_each_state_is_one_of_those_that_count() -> None:
