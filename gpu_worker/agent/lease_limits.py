@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -11,14 +11,13 @@ from bulletin.codes import LeaseEnd
 from bulletin.ids import LeaseId
 from bulletin.wire.messages import Prepare
 from gpu_worker.agent.end_reasons import over_memory, over_processes
+from gpu_worker.agent.look_turns import LookTurns
 from gpu_worker.agent.process_tree import UseGauge
 from gpu_worker.agent.session import Session
 from gpu_worker.agent.session_registry import SessionRegistry
 from gpu_worker.faults import Faults
 
 _LOOK_S = 1.0
-#: So many sessions are looked at at once.
-_THREADS = 4
 
 
 class LeaseLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +70,7 @@ class LimitWatch:
 
     async def run(self) -> None:
         """Watch until cancelled. A session whose processes are slow to look at holds up no other."""
-        threads = ThreadPoolExecutor(_THREADS, "limits")
+        turns = LookTurns()
         try:
             async with asyncio.TaskGroup() as tasks:
                 while True:
@@ -79,28 +78,28 @@ class LimitWatch:
                         lease = session.prepare.lease
                         if lease not in self._looked_at:
                             self._looked_at.add(lease)
-                            tasks.create_task(self._look_at(session, threads))
+                            tasks.create_task(self._look_at(session, turns))
                     for lease in self._gauges.keys() - self._sessions.running.keys():
                         del self._gauges[lease]
                     await asyncio.sleep(_LOOK_S)
         finally:
-            threads.shutdown(wait=False, cancel_futures=True)
+            turns.close()
 
-    async def _look_at(self, session: Session, threads: ThreadPoolExecutor) -> None:
+    async def _look_at(self, session: Session, turns: LookTurns) -> None:
         try:
             with self._faults.contain(session.fail, **session.about):
-                await self._end_if_over(session, threads)
+                await self._end_if_over(session, turns)
         finally:
             self._looked_at.discard(session.prepare.lease)
 
-    async def _end_if_over(self, session: Session, threads: ThreadPoolExecutor) -> None:
+    async def _end_if_over(self, session: Session, turns: LookTurns) -> None:
         limits, process = self._limits.of_lease(session.prepare), session.executor.process
         if process is None or limits == LeaseLimits() or session.shutdown.reason is not None:
             return
         folders = [Path(f"/proc/{process.pid}/root{path}") for path in self._scratch]
         limit_bytes = 0 if self._kernel_limits_memory else limits.memory_bytes
         gauge = self._gauges.setdefault(session.prepare.lease, UseGauge(limit_bytes))
-        use = await asyncio.get_running_loop().run_in_executor(threads, gauge.read, process.roots, folders)
+        use = await turns.run(partial(gauge.read, process.roots, folders))
         if limit_bytes and use.memory_bytes > limits.memory_bytes:
             session.shutdown.begin(LeaseEnd.MEMORY_LIMIT, over_memory(use.memory_bytes, limits.memory_bytes))
         elif limits.processes and use.processes >= limits.processes:

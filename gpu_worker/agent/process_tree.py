@@ -26,6 +26,8 @@ _REST, _LONGEST_REST_S = 20.0, 30.0
 #: The system call that says whether two threads have the same open files (kcmp), and which question that is.
 _KCMP = {"x86_64": 312, "aarch64": 272}
 _KCMP_FILES = 2
+#: The system call memfd_secret, on each machine.
+_MEMFD_SECRET = 447
 _libc = ctypes.CDLL(None)
 
 
@@ -110,19 +112,21 @@ def find_shared_memory(pids: Iterable[int]) -> int:
     """Sum up the shared memory without a name that these processes have open or mapped, whether they use it or not.
 
     A memfd that is not mapped, or memory of a shared mapping that was given back with MADV_DONTNEED, is in memory, and
-    nothing says so of a process. Each counts once. What is not this process's to see is left out.
+    nothing says so of a process. So is secret memory (`man memfd_secret`), of which nobody says how much there is: it
+    counts by its size. Each counts once. What is not this process's to see is left out.
     """
-    device = _find_device()
-    mount = _find_mount()
-    found: dict[int, int] = {}
+    by_device = _find_kinds()
+    usual, *_ = by_device
+    found: dict[tuple[int, int], int] = {}
     for pid in pids:
         with contextlib.suppress(OSError):
-            opened = (path for thread in _find_tables(pid) for path in _find_open(thread, mount))
-            for path in [*opened, *_find_mappings(pid, device)]:
+            opened = (path for thread in _find_tables(pid) for path in _find_open(thread, by_device.values()))
+            for path in [*opened, *_find_mappings(pid, by_device)]:
                 with contextlib.suppress(OSError):
                     facts = path.stat()
-                    if facts.st_dev == device:
-                        found[facts.st_ino] = facts.st_blocks * 512
+                    if facts.st_dev in by_device:
+                        size = facts.st_blocks * 512 if facts.st_dev == usual else facts.st_size
+                        found[facts.st_dev, facts.st_ino] = size
     return sum(found.values())
 
 
@@ -143,23 +147,24 @@ def _share_files(one: int, other: int) -> bool:
     return int(_libc.syscall(*words)) == 0
 
 
-def _find_open(pid: int, mount: str) -> Iterator[Path]:
-    """Yield the links of a process's open files of this mount.
+def _find_open(pid: int, mounts: Collection[str]) -> Iterator[Path]:
+    """Yield the links of a process's open files of these mounts.
 
     Nothing is asked of any other file: of one whose server is away, the answer might never come.
     """
     for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208  as above
         with contextlib.suppress(OSError):
-            if mount in Path(f"/proc/{pid}/fdinfo/{name}").read_text(errors="replace").splitlines():
+            lines = Path(f"/proc/{pid}/fdinfo/{name}").read_text(errors="replace").splitlines()
+            if any(line in mounts for line in lines):
                 yield Path(f"/proc/{pid}/fd/{name}")
 
 
-def _find_mappings(pid: int, device: int) -> Iterator[Path]:
-    """Yield the links of a process's mappings of files on this device."""
-    number = f"{os.major(device):02x}:{os.minor(device):02x}"
+def _find_mappings(pid: int, devices: Iterable[int]) -> Iterator[Path]:
+    """Yield the links of a process's mappings of files on these devices."""
+    numbers = {f"{os.major(device):02x}:{os.minor(device):02x}" for device in devices}
     for line in Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines():
         addresses, _, _, on, *_ = line.split(maxsplit=5)
-        if on == number:
+        if on in numbers:
             yield Path(f"/proc/{pid}/map_files/{_as_linked(addresses)}")
 
 
@@ -169,35 +174,25 @@ def _as_linked(addresses: str) -> str:
 
 
 @cache
-def _find_device() -> int:
-    """Find the file system of shared memory without a name, which is in no folder."""
-    with _open_probe() as probe:
-        return os.fstat(probe).st_dev
+def _find_kinds() -> dict[int, str]:
+    """Find the file systems of shared memory without a name, which are in no folder: the usual one, and a secret one.
 
-
-@cache
-def _find_mount() -> str:
-    """Find the line by which /proc/PID/fdinfo tells open files of that file system."""
-    with _open_probe() as probe:
-        lines = Path(f"/proc/self/fdinfo/{probe}").read_text().splitlines()
-    return next(line for line in lines if line.startswith("mnt_id:"))
-
-
-@contextlib.contextmanager
-def _open_probe() -> Iterator[int]:
-    probe = os.memfd_create("bulletin-probe", os.MFD_CLOEXEC)
-    try:
-        yield probe
-    finally:
-        os.close(probe)
+    By their devices, with the lines by which /proc/PID/fdinfo tells open files of each.
+    """
+    probes = [os.memfd_create("bulletin-probe", os.MFD_CLOEXEC), int(_libc.syscall(_MEMFD_SECRET, os.O_CLOEXEC))]
+    found = {}
+    for probe in probes:
+        if probe >= 0:  # not every system has secret memory
+            lines = Path(f"/proc/self/fdinfo/{probe}").read_text().splitlines()
+            found[os.fstat(probe).st_dev] = next(line for line in lines if line.startswith("mnt_id:"))
+            os.close(probe)
+    return found
 
 
 def _read_shared_memory() -> int:
-    """Read how much shared memory there is on the host in all, files of tmpfs among it."""
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        if line.startswith("Shmem:"):
-            return 1024 * int(line.split()[1])
-    return 0
+    """Read how much shared memory there is on the host at most, files of tmpfs and all that is secret among it."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return sum(1024 * int(line.split()[1]) for line in lines if line.startswith(("Shmem:", "Unevictable:")))
 
 
 def _sum_memory(rows: Iterable[dict[str, int]], own: Iterable[str], shared: str, in_files: int) -> int:

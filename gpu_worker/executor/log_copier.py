@@ -22,6 +22,8 @@ _HEAD = struct.Struct("=cq")
 _FOLLOW, _END = b"F", b"E"
 _DONE = struct.Struct("=q")
 _MOST_BYTES = 4096
+#: As much as a pipe takes before its writer waits.
+_UNREAD_BYTES = 65_536
 #: So long the zygote waits for the last lines of one executor, and others for it.
 _WAIT_S = 2.0
 #: A Unix user without rights, as Linux itself calls who has no number here.
@@ -74,6 +76,8 @@ def make_way() -> tuple[int, int]:
     """
     reader, writer = fileless_sockets.make_pair()
     reader.setblocking(False)
+    reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _UNREAD_BYTES)
+    writer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNREAD_BYTES)
     return reader.detach(), writer.detach()
 
 

@@ -67,16 +67,18 @@ def test_an_executor_starts_in_the_notebooks_folder(agent: Agent, tmp_path) -> N
     elsewhere.close()
 
 
-#: Finds what a tenant may write to the log by: the one socket that the zygote has made, and no agent.
+#: Finds what a tenant may write to the log by: the one socket that the zygote has made, and no agent; or one of another
+#: family than the agent's, before Linux 6.16.
 WAY_TO_LOG = """
 import os, socket, struct
-def find_maker(number):
+def is_way(number):
     try:
         with socket.socket(fileno=os.dup(number)) as one:
-            return struct.unpack('iII', one.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+            maker, *_ = struct.unpack('iII', one.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+            return maker == os.getppid() or one.family == socket.AF_INET
     except OSError:
-        return None
-log, = (number for number in map(int, os.listdir('/proc/self/fd')) if find_maker(number) == os.getppid())
+        return False
+log, = filter(is_way, map(int, os.listdir('/proc/self/fd')))
 """
 
 DESCRIPTORS = """
