@@ -72,7 +72,7 @@ class IdleRule(Rule):
         for machine in view.machines():
             taken = {
                 slot
-                for lease in view.books.on_node(machine.agent)
+                for lease in view.on_node(machine.agent)
                 if lease.is_using or lease.is_over or lease.lease in view.kept
                 for slot in lease.slots
             }
@@ -90,14 +90,16 @@ class IdleRule(Rule):
         is_full = sum(lease.is_hot for lease in asked) >= view.tree.settings.look_ahead
         may: dict[tuple[str, str], int] = {}
         for request in requests:
+            fitting = [machine for machine in view.machines() if _fits(view, request, machine)]
+            if not fitting:
+                continue
             if self._is_kept_from(view, request) or is_limit_wanted(view, request) or is_quota_kept(view, request):
                 continue
             if is_full and view.covered(request) is None:
                 continue  # as many leave as do at a time for those who borrow
-            for machine in view.machines():
+            for machine in fitting:
                 key = (request.event.request, machine.agent)
-                is_kept = is_wanted_by_larger(view, request, machine) or is_kept_with_limit(view, request, machine)
-                if _fits(view, request, machine) and not is_kept:
+                if not is_wanted_by_larger(view, request, machine) and not is_kept_with_limit(view, request, machine):
                     may[key] = self.may.get(key, view.now_ms)
         self.may = may
         self._seen = (view, requests)

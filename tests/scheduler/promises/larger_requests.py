@@ -1,11 +1,11 @@
 """A node on which a larger request waits for running cells: who may use it meanwhile."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from gpu_worker.scheduler.policy.projects import Preemption
 from tests.scheduler.promises.books import Machine, Tenancy, Waiting
 from tests.scheduler.promises.tree import Side
-from tests.scheduler.promises.view import View
+from tests.scheduler.promises.view import View, once
 
 _MINUTE = 60_000
 #: Walltimes count in steps where somebody is to be over before a larger request starts.
@@ -36,7 +36,7 @@ def is_left_to_late(view: View, request: Waiting, machine: Machine, leaving: Ite
 
     It stands before, and is not passed (6): so they would leave for nothing (2).
     """
-    gone = list(leaving)
+    gone = tuple(leaving)
     classes = (view.tree.qos.get(lease.qos) for lease in gone)
     grace_ms = max((qos.grace_ms for qos in classes if qos is not None), default=0)
     over_ms = view.now_ms + grace_ms + _MINUTE + _round_up(request.walltime_ms)
@@ -55,7 +55,7 @@ def _keeps(view: View, other: Waiting, request: Waiting, machine: Machine, leavi
         return False
     if view.what_holds(other, surely=True) is not None:
         return False
-    if any(lease.is_asked for lease in view.books.on_node(machine.agent)):
+    if any(lease.is_asked for lease in view.on_node(machine.agent)):
         return True
     classes = (view.tree.qos.get(lease.qos) for lease in leaving if not lease.is_hot)
     grace_ms = max((qos.grace_ms for qos in classes if qos is not None), default=0)
@@ -149,6 +149,7 @@ def _is_first_there(view: View, request: Waiting, side: Side) -> bool:
     return view.books.is_put_first(request) and side.project == request.event.project
 
 
+@once
 def _could_ever_hold(view: View, request: Waiting, machine: Machine) -> bool:
     if not view.books.is_of_size(request.event, machine):
         return False
@@ -156,7 +157,8 @@ def _could_ever_hold(view: View, request: Waiting, machine: Machine) -> bool:
     return len(slots) >= view.books.number(request.event)
 
 
-def _starts_ms(view: View, request: Waiting, machine: Machine, gone: Sequence[Tenancy] = ()) -> int:
+@once
+def _starts_ms(view: View, request: Waiting, machine: Machine, gone: tuple[Tenancy, ...] = ()) -> int:
     """Find when a request could start on a node, if cells there take their whole walltime, or are taken back.
 
     Those that are `gone` are not there. That may be for it, or for somebody else who could run there: then they are
@@ -165,7 +167,7 @@ def _starts_ms(view: View, request: Waiting, machine: Machine, gone: Sequence[Te
     at = request.event
     others = [one for one in view.books.waiting.values() if one is request or _could_ever_hold(view, one, machine)]
     takers = [(one, view.may_be_covered(one), 0 if one is request else one.walltime_ms) for one in others]
-    there = [lease for lease in view.books.on_node(machine.agent) if lease.is_using or lease.is_over]
+    there = [lease for lease in view.on_node(machine.agent) if lease.is_using or lease.is_over]
     staying = [lease for lease in there if lease not in gone]
 
     def ends(lease: Tenancy) -> int:

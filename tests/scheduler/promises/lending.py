@@ -3,9 +3,10 @@
 from bulletin.ids import ProjectId
 from gpu_worker.scheduler.policy.projects import GPU_MILLI
 from tests.scheduler.promises.tree import Side
-from tests.scheduler.promises.view import View
+from tests.scheduler.promises.view import View, once
 
 
+@once
 def kept_from(view: View, project: ProjectId, covers: Side | None) -> int:
     """Compute what others keep from a request of the project which that guarantee covers."""
     chain = view.tree.chain(project)
@@ -46,6 +47,7 @@ def room_for(view: View, project: ProjectId, covers: Side | None, *, soon: bool)
     return min(room, view.guaranteed.get(covers, 0) - view.used.get(covers, 0))
 
 
+@once
 def _keeps(view: View, name: ProjectId) -> int:
     """Compute what a project keeps, with all inside it: those have it at once, whatever others use of its guarantee."""
     side = Side(name)

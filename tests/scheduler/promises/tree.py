@@ -27,6 +27,8 @@ class Tree:
         for project in settings.projects:
             self.children.setdefault(project.parent, []).append(project.id)
         self._chains: dict[ProjectId, tuple[Side, ...]] = {}
+        self._guarantees: dict[tuple[bool, ...], dict[Side, int]] = {}  #: by which class hours are on
+        self._hours = [hours for project in settings.projects for hours in project.windows]
 
     def chain(self, project: ProjectId) -> tuple[Side, ...]:
         """List the sides that somebody of the project is in, the innermost first."""
@@ -52,6 +54,12 @@ class Tree:
 
     def guarantees(self, now_ms: int) -> dict[Side, int]:
         """Compute what each side is guaranteed now, in thousandths of a GPU, however many there are."""
+        are_on = tuple(hours.is_on(now_ms) for hours in self._hours)
+        if are_on not in self._guarantees:
+            self._guarantees[are_on] = self._guarantees_at(now_ms)
+        return self._guarantees[are_on]
+
+    def _guarantees_at(self, now_ms: int) -> dict[Side, int]:
         found: dict[Side, int] = {}
 
         def fill(name: ProjectId) -> int:

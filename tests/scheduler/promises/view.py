@@ -1,8 +1,8 @@
 """One moment as the promises see it: who uses what, who is covered, who may run, and where room can be had."""
 
 import functools
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from bulletin.ids import AgentId, LeaseId, SlotId
 from gpu_worker.scheduler.policy.projects import Preemption
@@ -15,6 +15,23 @@ from tests.scheduler.promises.tree import Side
 
 #: What is over so long before a planned drain is surely in time, with all graces; walltimes count in steps.
 _SURELY_MS = 600_000
+_Asked, _Answer = ParamSpec("_Asked"), TypeVar("_Answer")
+
+
+def once(
+    question: Callable[Concatenate["View", _Asked], _Answer],
+) -> Callable[Concatenate["View", _Asked], _Answer]:
+    """Have each view answer a question once: it is of one moment, and rules ask the same of it many times."""
+
+    @functools.wraps(question)
+    def answer(view: "View", /, *about: _Asked.args, **how: _Asked.kwargs) -> _Answer:
+        key = (question, about, *how.items()) if how else (question, about)
+        if key not in view.answers:
+            view.answers[key] = question(view, *about, **how)
+        found: _Answer = view.answers[key]
+        return found
+
+    return answer
 
 
 class Place(NamedTuple):
@@ -30,6 +47,7 @@ class View:
 
     def __init__(self, books: Books, budgets: BudgetBook) -> None:
         self.books, self.budgets, self.tree = books, budgets, books.tree
+        self.answers: dict[object, Any] = {}  #: to what was asked `once`
         self.now_ms = books.now_ms
         self.used = books.used()
         self.there = books.there_milli()
@@ -46,11 +64,13 @@ class View:
         """Whose guarantee covers each cell, if guarantees never shrink."""
         return covering(self.books, self.nominal)
 
+    @once
     def covered(self, request: Waiting) -> Side | None:
         """Find what covers a request; None is: it would borrow."""
         cost = self.books.most_cost(request.event)
         return covered_by(self.tree, request.event.project, cost, self.used, self.guaranteed)
 
+    @once
     def covered_soon(self, request: Waiting, *, of_any: bool = False) -> Side | None:
         """Find what covers a request once cells of its own project have left that are being taken back; or `of_any`."""
         used = dict(self.used)
@@ -72,6 +92,7 @@ class View:
                     used[side] -= lease.cost
         return covered_by(self.tree, request.event.project, self.books.most_cost(request.event), used, self.guaranteed)
 
+    @once
     def may_be_covered(self, request: Waiting) -> Side | None:
         """Find what may cover a request by then: of a class that never borrows, beside lower ones that do (3)."""
         qos, covers = self.tree.qos.get(request.event.qos), self.covered_soon(request)
@@ -97,6 +118,10 @@ class View:
             found.setdefault(lease.agent, []).append(lease)
         return found
 
+    def on_node(self, agent: AgentId) -> list[Tenancy]:
+        """List the tenants of a node."""
+        return self._tenants.get(agent, [])
+
     @functools.cached_property
     def kept(self) -> frozenset[LeaseId]:
         """Find the hot sessions that keep their GPUs from those who borrow."""
@@ -112,9 +137,26 @@ class View:
 
     def _use_of_own(self, user: str, project: str) -> int:
         """Compute what a user uses in a project itself: projects inside it are sides of their own."""
-        mine = (lease for lease in self.books.leases.values() if (lease.user, lease.project) == (user, project))
-        return sum(lease.cost for lease in mine if lease.is_using)
+        return self._own_uses.get((user, project), 0)
 
+    @functools.cached_property
+    def _own_uses(self) -> dict[tuple[str, str], int]:
+        found: dict[tuple[str, str], int] = {}
+        for lease in self.books.leases.values():
+            if lease.is_using:
+                found[lease.user, lease.project] = found.get((lease.user, lease.project), 0) + lease.cost
+        return found
+
+    @functools.cached_property
+    def _running(self) -> dict[tuple[str, str], int]:
+        """How many leases each user has in a class."""
+        found: dict[tuple[str, str], int] = {}
+        for lease in self.books.leases.values():
+            if lease.is_using:
+                found[lease.user, lease.qos] = found.get((lease.user, lease.qos), 0) + 1
+        return found
+
+    @once
     def what_holds(self, request: Waiting, *, surely: bool = False, soon: bool = False) -> str | None:
         """Say which limit keeps the request from running now, hot sessions aside; None is: it may run.
 
@@ -129,13 +171,9 @@ class View:
             return f"there is no class {at.qos!r}"
         if at.session in self._sessions:
             return "its session has a lease"
-        mine = [
-            lease
-            for lease in self.books.leases.values()
-            if lease.user == at.user and lease.qos == at.qos and lease.is_using
-        ]
-        if qos.running_per_user is not None and len(mine) >= qos.running_per_user:
-            return f"{at.user} has {len(mine)} leases in class {at.qos!r}"
+        mine = self._running.get((at.user, at.qos), 0)
+        if qos.running_per_user is not None and mine >= qos.running_per_user:
+            return f"{at.user} has {mine} leases in class {at.qos!r}"
         cost = self.books.most_cost(at)
         if cost == 0:
             return None
@@ -164,6 +202,7 @@ class View:
                 return f"the budget of {name!r}"
         return None
 
+    @once
     def why_taken(self, victim: Tenancy, request: Waiting, covers: Side | None) -> str | None:
         """Say by which promise the victim's slots can be had for the request; None is: they cannot."""
         if victim.is_hot:
@@ -210,10 +249,7 @@ class View:
                 continue
             at, cost = request.event, self.books.most_cost(request.event)
             qos = self.tree.qos[at.qos]
-            mine = sum(
-                lease.is_using and (lease.user, lease.qos) == (at.user, at.qos) for lease in self.books.leases.values()
-            )
-            mine += classes.get((at.user, at.qos), 0)
+            mine = self._running.get((at.user, at.qos), 0) + classes.get((at.user, at.qos), 0)
             fits = qos.running_per_user is None or mine < qos.running_per_user
             needed = cost * (request.walltime_ms + 60_000)
             for side in self.tree.chain(at.project) if cost else ():
@@ -275,7 +311,7 @@ class View:
             return (), ()
         if not self.books.is_of_size(request.event, machine):
             return (), ()
-        tenants = self._tenants.get(machine.agent, [])
+        tenants = self.on_node(machine.agent)
         taken: dict[SlotId, Tenancy] = {slot: lease for lease in tenants for slot in lease.slots}
         going = [lease for lease in tenants if self.why_taken(lease, request, covers) in promises]
         slots = tuple(
@@ -292,7 +328,7 @@ class View:
         if at_ms is not None and self.now_ms + 2 * request.walltime_ms + _SURELY_MS > at_ms:
             return None  # it may be too late there by now
         slots, going = self.slots_for(request, machine, promises, covers)
-        staying = [lease for lease in self._tenants.get(machine.agent, ()) if lease not in going]
+        staying = [lease for lease in self.on_node(machine.agent) if lease not in going]
         has_cpus = not at.cpus or sum(lease.cpus for lease in staying) + at.cpus <= machine.cpus
         memory = sum(lease.memory_bytes for lease in staying) + at.memory_bytes
         has_memory = not at.memory_bytes or memory <= machine.memory_bytes
