@@ -47,7 +47,7 @@ class ReleaseCommand(HandCommand):
     """`bulletin release`: a request that was held waits as others do."""
 
     name = "bulletin-release"
-    description = "Let a request that is held wait as others do: release ID. It has waited since it came."
+    description = "Let a held request wait as others do: release ID. While its own user held it, it has not waited."
     usage = "release ID [--why=TEXT] [--json]"
 
     def question(self, name: str = "") -> console.Release:

@@ -19,6 +19,7 @@ class Room(NamedTuple):
     reason: str  #: why none has room now; empty where one has, which is kept for one ahead, or where all are `busy`
     drained: str  #: what else is to be said of nodes
     busy: int = 0  #: so many slots could serve it, and none is free; 0 where that is not why
+    slices: int = 0  #: so many slices are free meanwhile, which whoever asks for one could have
 
 
 class EstimateCache(msgspec.Struct):

@@ -16,8 +16,9 @@ from gpu_worker.scheduler.events import (
     RequestReleased,
     UserBoosted,
 )
-from gpu_worker.scheduler.leases.leases import Lease, RequestHold
+from gpu_worker.scheduler.leases.leases import Lease, Request, RequestHold
 from gpu_worker.scheduler.leases.life import Phase
+from gpu_worker.scheduler.leases.shapes import DUE_TO_MS
 from gpu_worker.scheduler.state import State
 
 #: No cell has more than so much beside its walltime.
@@ -29,10 +30,11 @@ def intervene(state: State, event: Intervention) -> list[Action]:
     match event:
         case RequestHeld():
             if event.request in state.pending:
-                state.hold(state.pending[event.request], RequestHold(event.why, event.is_by_admin, event.is_by_lead))
+                hold = RequestHold(event.why, event.is_by_admin, event.is_by_lead, state.accounts.now_ms)
+                _hold(state, state.pending[event.request], hold)
         case RequestReleased():
             if event.request in state.pending:
-                state.hold(state.pending[event.request], None)
+                _hold(state, state.pending[event.request], None)
         case RequestPutFirst():
             if event.request in state.pending:
                 state.put_first(state.pending[event.request])
@@ -58,6 +60,19 @@ def intervene(state: State, event: Intervention) -> list[Action]:
         case _:
             assert_never(event)
     return []
+
+
+def _hold(state: State, request: Request, hold: RequestHold | None) -> None:
+    """Hold a request, by whom this says, or release it. For how long its own user has held it, it has not waited.
+
+    Else whoever keeps a request held could pass all who wait, at any time.
+    """
+    before, key = request.hold, request.entry.key
+    if before is not None and not before.is_by_admin:
+        held_ms = state.accounts.now_ms - before.from_ms
+        request.since_ms += held_ms
+        state.set_key(request, key._replace(due=key.due + held_ms // DUE_TO_MS))
+    state.hold(request, hold)
 
 
 def drain_due(state: State) -> None:

@@ -38,7 +38,7 @@ from gpu_worker.scheduler.interventions import drain_due, end_boosts, intervene,
 from gpu_worker.scheduler.leases.leases import Request
 from gpu_worker.scheduler.leases.life import Phase, RequestStatus
 from gpu_worker.scheduler.leases.reclaimed_ages import Age
-from gpu_worker.scheduler.leases.shapes import QueueEntry, QueueKey
+from gpu_worker.scheduler.leases.shapes import DUE_TO_MS, QueueEntry, QueueKey
 from gpu_worker.scheduler.pass_goals import Goal
 from gpu_worker.scheduler.policy.projects import SchedulerSettings
 from gpu_worker.scheduler.queue.patience import next_late
@@ -46,8 +46,6 @@ from gpu_worker.scheduler.scheduling_pass import SchedulingPass, grant
 from gpu_worker.scheduler.state import State
 from gpu_worker.scheduler.wakeups import share_interval_ms
 
-#: Who is due within the same ten seconds is put in order by walltime.
-_DUE_TO_MS = 10_000
 #: Facts after which nobody is refused for what is over in the same moment: they withdraw, or were granted it again.
 _SPARES_WHO_WAITS = (RequestWithdrawn, AllowanceChanged)
 
@@ -287,7 +285,7 @@ class Scheduler:
             aside = sum(1 for one in state.on_hold if state.pending[one].is_of(event.project, event.user))
             due_ms = state.queue.due_ms(event.project, event.user, self.settings.apart_ms, aside)
             shared = state.reclaimed_ages.take_shares(event.session, wanted, self._now_ms)
-            age = Age(due_ms // _DUE_TO_MS, state.next_seq(), shared)
+            age = Age(due_ms // DUE_TO_MS, state.next_seq(), shared)
         key = QueueKey(0, True, 0, -qos.priority, age.due, walltime_ms, age.seq)
         request = Request(
             id=event.request,
@@ -353,7 +351,7 @@ class Scheduler:
         if lease.is_kept and lease.kept_since_ms is None:
             lease.kept_since_ms = began_ms
         if lease.age is None:  # a hot session's own
-            lease.age = Age(self._now_ms // _DUE_TO_MS, self.state.next_seq())
+            lease.age = Age(self._now_ms // DUE_TO_MS, self.state.next_seq())
         self.state.move(lease, Phase.BUSY, began_ms, event.cell)
 
     def _cell_ended(self, lease_id: LeaseId, cell: CellId) -> list[Action]:

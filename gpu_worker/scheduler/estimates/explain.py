@@ -123,7 +123,9 @@ def _hours(state: State, request: Request, within_ms: int | None = None) -> str:
     if not cost or not timed or is_covered(account, cost, request.entry):
         return ""
     for at in timed:
-        enough = [one for one in at.project.windows if at.used + cost <= one.guaranteed_milli]
+        never_now = within_ms is None and at.guaranteed < cost  # what uses more than that now is over by then
+        uses = 0 if never_now else at.used
+        enough = [one for one in at.project.windows if uses + cost <= one.guaranteed_milli]
         found = next_beginning(enough, accounts.now_ms)
         if found is not None and (within_ms is None or found[0] - accounts.now_ms < within_ms):
             when = show_turn(*found, accounts.now_ms)

@@ -4,7 +4,7 @@ from bulletin.units import show_duration
 from gpu_worker.scheduler.actions import count, name_pools
 from gpu_worker.scheduler.estimate_cache import Room
 from gpu_worker.scheduler.leases.leases import Request
-from gpu_worker.scheduler.leases.resources import PLAIN
+from gpu_worker.scheduler.leases.resources import PLAIN, SlotKind
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.nodes.awaited_nodes import AwaitedNodes
 from gpu_worker.scheduler.nodes.node import Node
@@ -25,7 +25,7 @@ def say_room(state: State, request: Request, now_ms: int) -> tuple[Room, list[st
     kept, number = _kept_hot(state, request)
     busy = ""
     if room.busy and not kept:
-        busy = _all_busy(request.entry.shape, room.busy)
+        busy = _all_busy(request.entry.shape, room.busy) + _slices(room.slices)
     elif room.busy > number:
         busy = "all others are busy"
     parts = (_of_others(state, request), kept, room.reason, busy, room.drained, _own_busy(state, request))
@@ -100,7 +100,7 @@ def _room(state: State, shape: Shape, capable: list[Node], drained: str) -> Room
         return Room(is_there=False, reason=drained or f"no connected node has {what}", drained="")
     if not any(node.free(shape).slots for node in capable):
         busy = sum(len(node.serving(shape.lane, shape.wants.kind)) for node in capable)
-        return Room(is_there=True, reason="", drained=drained, busy=busy)
+        return Room(is_there=True, reason="", drained=drained, busy=busy, slices=_free_slices(state, shape))
     if shape.wants.is_exclusive:
         reason = f"no node with {count(shape.need, on_cpu=shape.lane == 'cpu')} is free of others"
         return Room(is_there=True, reason=reason, drained=drained)
@@ -108,6 +108,22 @@ def _room(state: State, shape: Shape, capable: list[Node], drained: str) -> Room
     if shape.wants.is_more and not any(_has_rest(node, shape) for node in capable):
         reason = "the CPUs or the memory that it asks for are in use"
     return Room(is_there=True, reason=reason, drained=drained)
+
+
+def _free_slices(state: State, shape: Shape) -> int:
+    """Count the slices that are free while a request waits that a slice would serve as well, had it asked for one."""
+    asked = shape.wants.kind
+    if shape.lane != "gpu" or shape.need > 1 or asked.words or asked.is_slice:
+        return 0
+    nodes = (node for node in state.nodes.values() if not node.is_drained and not shape.wants.is_exclusive)
+    slices = SlotKind(memory_bytes=asked.memory_bytes, is_slice=True)
+    return sum(node.tenants[slot] is None for node in nodes for slot in node.serving("gpu", slices))
+
+
+def _slices(number: int) -> str:
+    if not number:
+        return ""
+    return f" ({'a slice of one is' if number == 1 else f'{number} slices are'} free: --gpu-type MIG)"
 
 
 def _all_busy(shape: Shape, number: int) -> str:

@@ -27,6 +27,7 @@ class RequestHold(msgspec.Struct, frozen=True):
     why: str  #: in the words of whoever held it; may be empty
     is_by_admin: bool  #: or by who leads the project; else by its owner
     is_by_lead: bool = False
+    from_ms: int = 0
 
     @property
     def reason(self) -> str:

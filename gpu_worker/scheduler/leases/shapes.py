@@ -9,6 +9,8 @@ from gpu_worker.scheduler.leases.resources import PLAIN, Lane, Wants
 
 #: Below all times: `since_ms` of a request for which room is made by right is this and since when that is so.
 FIRST_MS = -(1 << 62)
+#: Who is due within the same ten seconds is put in order by walltime.
+DUE_TO_MS = 10_000
 
 
 class QueueKey(NamedTuple):

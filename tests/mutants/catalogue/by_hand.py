@@ -105,4 +105,12 @@ BY_HAND = (
         "False",
         "nobody takes a part that a user who is boosted would have then",
     ),
+    (
+        "who-held-their-own-has-waited",
+        "interventions.py",
+        "_hold",
+        "before is not None and not before.is_by_admin",
+        "False",
+        "who keeps a request of their own held does not pass who waits by releasing it",
+    ),
 )

@@ -209,4 +209,12 @@ NODE_POOLS = (
         "number >= shape.need",
         "who would have a node alone, and never borrows, waits for none of a size that its node pool has not",
     ),
+    (
+        "a-larger-request-keeps-its-projects-home-from-a-smaller-one",
+        "placement/order.py",
+        "_who_took",
+        "not has_node(state, wanted) or _is_at_home_alone(state, request, entry, node)",
+        "not has_node(state, wanted)",
+        "who owns a part of a node pool has it before a larger request of the same project that is not at home there",
+    ),
 )

@@ -90,6 +90,7 @@ class Books:
         self.machines: dict[AgentId, Machine] = {}
         self.drained: set[AgentId] = set()
         self.on_hold: set[RequestId] = set()
+        self.held_by_owner: dict[RequestId, int] = {}  #: since when
         self.put_first: set[RequestId] = set()
         self.boosts: dict[tuple[str, str], int] = {}  #: users of projects, each with the end
         self.planned: dict[AgentId, int] = {}  #: nodes that are to be drained, and when
@@ -130,8 +131,12 @@ class Books:
             case ev.RequestSubmitted():
                 self._submit(event)
             case ev.RequestHeld():
+                self._end_own_hold(event.request)
                 self.on_hold |= {event.request} & self.waiting.keys()
+                if event.request in self.waiting and not event.is_by_admin:
+                    self.held_by_owner[event.request] = now_ms
             case ev.RequestReleased():
+                self._end_own_hold(event.request)
                 self.on_hold.discard(event.request)
             case ev.RequestPutFirst():
                 self.put_first.add(event.request)
@@ -168,6 +173,12 @@ class Books:
                 self.tree = Tree(event.settings)
                 for request in self.waiting.values():
                     request.walltime_ms = self._walltime_ms(request.event)
+
+    def _end_own_hold(self, request: RequestId) -> None:
+        """Let a request have waited since it came, but for as long as its own user held it."""
+        held_ms = self.now_ms - self.held_by_owner.pop(request, self.now_ms)
+        if request in self.waiting:
+            self.waiting[request].since_ms += held_ms
 
     def _submit(self, event: ev.RequestSubmitted) -> None:
         if event.request in self.submitted:

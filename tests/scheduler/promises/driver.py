@@ -413,7 +413,7 @@ class Driver:
         request = kernel.request.request
         match what.what:
             case "hold":
-                self.tell(ev.RequestHeld(request, "an exam"))
+                self.tell(ev.RequestHeld(request, "an exam", is_by_admin=self.draw(1, "holds", request) == 0))
             case "release":
                 self.tell(ev.RequestReleased(request))
             case "put-first":
