@@ -78,8 +78,8 @@ def _say_nameless(paths: list[str]) -> str:
         return ""
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
     return (
-        f"{show_name(paths[0])}{more} of the notebook's folder cannot follow a cell to a node that does not share it: a "
-        "name there is no text"
+        f"{show_name(paths[0])}{more} of the notebook's folder cannot follow a cell to a node that does not share it: "
+        "a name there is no text"
     )
 
 
