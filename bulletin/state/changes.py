@@ -101,7 +101,9 @@ def _attempt(
     exchange.tail = {
         "deleted": deleted,
         "late": tuple(late_names(baseline.order, names.users(namespace, baseline.keep), baseline.deletes)),
-        "held": beside.find(_nodes(diff, table), writer.number_of, _ours(namespace, baseline, diff, writer, extra)),
+        "held": beside.take_note(
+            _nodes(diff, table), writer.number_of, _ours(namespace, baseline, diff, writer, extra)
+        ),
         "stayed": stayed,
         "ambient": ambient.changed_since(baseline.ambient),
         "sources": ambient.sources(diff.files),

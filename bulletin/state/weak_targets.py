@@ -61,10 +61,10 @@ class HeldBeside:
         self._is_asked = True
         return frozenset()
 
-    def find(
+    def take_note(
         self, nodes: Iterable[object], number: Callable[[object], int], ours: Iterable[object]
     ) -> list[int] | None:
-        """List the numbers of those of these objects that more holds than our containers; None if no reference was met.
+        """Note, and list, the numbers of what more holds than our containers do; None if no reference was met.
 
         What only our containers keep alive is ours as well.
         """

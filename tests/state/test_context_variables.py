@@ -130,3 +130,16 @@ def test_a_context_is_run_in_on_both_sides(notebook: Notebook) -> None:
     assert notebook.local("kept[v], v.get(), made[v], made.run(v.get)") == ([7], 2, 2, 2)
     notebook.local("made.run(v.set, 'here')")
     assert notebook.gpu("made.run(v.get), v.get()").extra["result"] == ("here", 2)
+
+
+@in_own_context
+def test_a_variable_that_a_setting_carries_is_left_to_it(
+    notebook: Notebook, executor: Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numpy = pytest.importorskip("numpy")
+    with numpy.errstate():
+        for book in (notebook, Notebook(executor), Notebook(executor)):
+            monkeypatch.setitem(sys.modules, "__main__", book.module)
+            book.local("import numpy; numpy.seterr(over='ignore')")
+            assert book.gpu("numpy.geterr()['over']").extra["result"] == "ignore"
+            registrations.forget()

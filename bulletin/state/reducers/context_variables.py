@@ -41,7 +41,7 @@ _NOWHERE = frozenset({"decimal_context", "bulletin_cell"})
 #: Those of libraries that have got another value in this session (`bulletin.state.context_values`).
 OF_SESSION: set[ContextVar[Any]] = set()
 #: What settings carry (`bulletin.state.library_settings`), by modules that other versions of the library do not have.
-_OF_SETTINGS = (("numpy._core.printoptions", "format_options"),)
+_OF_SETTINGS = (("numpy._core.printoptions", "format_options"), ("numpy._core.umath", "_extobj_contextvar"))
 
 
 def is_setting(variable: ContextVar[Any]) -> bool:
