@@ -6,6 +6,7 @@ from tests.mutants.catalogue.accounts import ACCOUNTS
 from tests.mutants.catalogue.budgets import BUDGETS
 from tests.mutants.catalogue.by_hand import BY_HAND
 from tests.mutants.catalogue.cell_rules import CELL_RULES
+from tests.mutants.catalogue.covered import COVERED
 from tests.mutants.catalogue.guarantees import GUARANTEES
 from tests.mutants.catalogue.hours import HOURS
 from tests.mutants.catalogue.keep_times import KEEP_TIMES
@@ -41,6 +42,7 @@ _ALL = (
     *BUDGETS,
     *BY_HAND,
     *CELL_RULES,
+    *COVERED,
     *GUARANTEES,
     *HOURS,
     *KEEP_TIMES,

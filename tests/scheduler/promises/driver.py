@@ -1,6 +1,5 @@
 """Plays a history: agents, kernels, a timer and a clock around the scheduler, and the referee who hears all of it."""
 
-import dataclasses
 import heapq
 from collections.abc import Callable
 
@@ -9,48 +8,9 @@ from gpu_worker.scheduler import actions as act, events as ev
 from gpu_worker.scheduler.machine import Scheduler
 from gpu_worker.scheduler.policy.allowances import Allowance
 from tests.scheduler.promises import history as hi
+from tests.scheduler.promises.actors import Agent, HeldLease, Kernel
+from tests.scheduler.promises.hand_changes import changed_by_hand
 from tests.scheduler.promises.judge import Judge
-
-
-@dataclasses.dataclass(slots=True, eq=False)
-class HeldLease:
-    """A lease as its agent knows it."""
-
-    grant: act.Grant
-    opened: hi.Opens
-    granted_ms: int
-    cell: CellId | None = None
-    began_ms: int = 0
-    more_ms: int = 0  #: that an admin gave its cell, or all of them in a place that is kept
-    has_begun: bool = False
-    is_leaving: bool = False  #: it will be gone soon, and begins nothing
-    is_idle: bool = False  #: its place is kept, and no cell of the notebook runs: `cell` is the time between two
-
-    @property
-    def over_ms(self) -> int:
-        """When a place that is kept is over, whatever its notebook does."""
-        return self.granted_ms + self.grant.walltime_ms + self.more_ms
-
-
-@dataclasses.dataclass(slots=True, eq=False)
-class Agent:
-    """A node: what it offers, what it holds, and whether it can be heard."""
-
-    joined: hi.Joins
-    is_heard: bool = True
-    held: dict[LeaseId, HeldLease] = dataclasses.field(default_factory=dict)
-
-
-@dataclasses.dataclass(slots=True, eq=False)
-class Kernel:
-    """A notebook: the cell that it is at, and how it stands with the pool."""
-
-    opened: hi.Opens
-    index: int = 0
-    tries: int = 0
-    request: ev.RequestSubmitted | None = None  #: that waits
-    lease: tuple[AgentId, LeaseId] | None = None
-    is_done: bool = False
 
 
 class Driver:
@@ -401,38 +361,12 @@ class Driver:
         kernel = self.kernels.get(what.session)
         if kernel is None:
             return
-        if what.what == "boost":
-            opened = kernel.opened
-            self.tell(ev.UserBoosted(opened.project, opened.user, self.now_ms + self.ahead_ms + 600_000))
-            return
-        if what.what in ("requeue", "extend"):
-            self._change_cell(kernel, what.what)
-            return
-        if kernel.request is None:
-            return
-        request = kernel.request.request
-        match what.what:
-            case "hold":
-                self.tell(ev.RequestHeld(request, "an exam", is_by_admin=self.draw(1, "holds", request) == 0))
-            case "release":
-                self.tell(ev.RequestReleased(request))
-            case "put-first":
-                self.tell(ev.RequestPutFirst(request))
-
-    def _change_cell(self, kernel: Kernel, what: str) -> None:
-        if kernel.lease is None:
-            return
-        agent, lease = kernel.lease
-        if what == "requeue":
-            self.tell(ev.CellRequeued(lease))
-            return
-        held = self.agents[agent].held.get(lease)
-        if held is None or held.cell is None or held.is_leaving:
-            return
-        is_kept = held.opened.keep_ms > 0
-        if self.now_ms < (held.over_ms if is_kept else held.began_ms + held.grant.walltime_ms + held.more_ms):
-            self.tell(ev.CellExtended(lease, held.cell, 600_000))
-            known = self.scheduler.state.leases.get(lease)
+        held = None if kernel.lease is None else self.agents[kernel.lease[0]].held.get(kernel.lease[1])
+        event = changed_by_hand(self.history, what, kernel, held, self.now_ms, self.now_ms + self.ahead_ms)
+        if event is not None:
+            self.tell(event)
+        if isinstance(event, ev.CellExtended) and held is not None:
+            known = self.scheduler.state.leases.get(event.lease)
             held.more_ms = held.more_ms if known is None else known.more_ms
 
     def _return(self, name: AgentId) -> None:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from bulletin.codes import CellOutcome, RefusalCode
-from bulletin.errors import IllegalMove, NoPool
+from bulletin.errors import IllegalMove
 from bulletin.ids import CellId, LeaseId, RequestId
 from bulletin.wire import messages as say
 from bulletin.wire.blobs import CHUNK, WINDOW
@@ -17,7 +17,6 @@ from bulletin_magic.connection.deliveries import (
     CellSent,
     LeaseReleased,
     OutputMessage,
-    PoolStatus,
     QuestionAsked,
     QueuePosition,
 )
@@ -26,7 +25,6 @@ from bulletin_magic.connection.session_events import (
     AgentConnected,
     CellListAsked,
     ConnectAgent,
-    PoolStatusAsked,
     QuestionAnswered,
     ReleaseAsked,
     SendToAgent,
@@ -34,10 +32,9 @@ from bulletin_magic.connection.session_events import (
     Tick,
 )
 
-from .stage import ADDRESS, CELL, HELLO, LARGE, LEASE, SMALL, Stage, attach, cell, ended, failure, granted, submit
+from .stage import ADDRESS, CELL, HELLO, LARGE, LEASE, SMALL, Stage, attach, cell, ended, granted, submit
 
 LEASE_INFO = LeaseInfo(lease_id=LEASE, node="node1", slots=("GPU-0",), slot_word="GPU")
-PICTURE = say.Picture(slots=(), waiting=(), recent=(), counters={}, uptime_ms=1, slot_word="GPU")
 
 
 def test_a_first_cell_greets_queues_attaches_and_runs() -> None:
@@ -290,50 +287,6 @@ def test_leaving_while_queued_withdraws() -> None:
     stage.do(ReleaseAsked())
     assert stage.said_to_broker() == [say.Withdraw(request=RequestId("r-c1"))]
     assert stage.session.phase is None
-
-
-def test_the_pool_can_be_looked_at_by_a_stranger_and_by_a_friend() -> None:
-    stage = Stage()
-    stage.do(PoolStatusAsked())
-    assert stage.said_to_broker() == [HELLO]
-    stage.welcome()
-    assert stage.said_to_broker() == [say.Look()]
-    stage.broker(PICTURE)
-    stage.broker(PICTURE)
-    assert stage.delivered() == [PoolStatus(picture=PICTURE, lease=None)]
-    stage.do(PoolStatusAsked())
-    assert stage.said_to_broker() == [say.Look()]
-
-
-def test_a_pool_that_shows_no_picture_is_no_pool() -> None:
-    stage = Stage()
-    stage.do(PoolStatusAsked())
-    stage.wait(5_000)
-    assert isinstance(failure(stage), NoPool)
-    assert stage.session.deadline_ms is None
-
-
-def test_who_has_asked_too_fast_is_known_and_the_next_question_is_answered() -> None:
-    stage = Stage()
-    stage.do(PoolStatusAsked())
-    stage.welcome()
-    stage.broker(say.Refusal(code=RefusalCode.TOO_FAST, sentence="wait some seconds"))
-    assert "wait some seconds" in str(failure(stage))
-    stage.said_to_broker()
-    stage.do(PoolStatusAsked())
-    assert stage.said_to_broker() == [say.Look()]
-
-
-def test_a_greeting_that_was_lost_is_said_again_with_the_next_question() -> None:
-    stage = Stage()
-    stage.do(PoolStatusAsked())
-    stage.wait(5_000)
-    assert isinstance(failure(stage), NoPool)
-    stage.said_to_broker()
-    stage.do(PoolStatusAsked())
-    assert stage.said_to_broker() == [HELLO]
-    stage.welcome()
-    assert stage.said_to_broker() == [say.Look()]
 
 
 def test_a_second_cell_at_the_same_time_is_a_bug() -> None:
