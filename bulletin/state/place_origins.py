@@ -3,6 +3,7 @@
 It is put back when another notebook begins, and says whether the two sides began alike.
 """
 
+from contextvars import ContextVar
 from typing import Any
 
 from .atoms import is_atom
@@ -61,7 +62,7 @@ def begins_alike(place: LibraryPlace, start: Any, value: Any) -> bool:
 
 def is_here_too(place: LibraryPlace, value: Any) -> bool:
     """Tell whether the library has filled an entry on this side as well, before the two sides agreed on anything."""
-    if is_single(place, value):
+    if is_single(place, value) or type(value) is ContextVar:  # one that another notebook's library made may be left
         return False
     here = find(place) if place.key and type(find(place._replace(key=()))) in DICTS else ABSENT
     if is_options(here) and is_options(value):
