@@ -412,8 +412,8 @@ class Driver:
             return
         request = kernel.request.request
         match what.what:
-            case "hold":
-                self.tell(ev.RequestHeld(request, "an exam", is_by_admin=self.draw(1, "holds", request) == 0))
+            case "hold" | "hold-own":
+                self.tell(ev.RequestHeld(request, "an exam", is_by_admin=what.what == "hold"))
             case "release":
                 self.tell(ev.RequestReleased(request))
             case "put-first":
