@@ -362,7 +362,7 @@ class Driver:
         if kernel is None:
             return
         held = None if kernel.lease is None else self.agents[kernel.lease[0]].held.get(kernel.lease[1])
-        event = changed_by_hand(self.history, what, kernel, held, self.now_ms, self.now_ms + self.ahead_ms)
+        event = changed_by_hand(what, kernel, held, self.now_ms, self.now_ms + self.ahead_ms)
         if event is not None:
             self.tell(event)
         if isinstance(event, ev.CellExtended) and held is not None:

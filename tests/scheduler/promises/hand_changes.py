@@ -9,7 +9,7 @@ _MORE_MS = 600_000
 
 
 def changed_by_hand(
-    history: hi.History, what: hi.ByHand, kernel: Kernel, held: HeldLease | None, now_ms: int, clock_ms: int
+    what: hi.ByHand, kernel: Kernel, held: HeldLease | None, now_ms: int, clock_ms: int
 ) -> ev.Event | None:
     """Say what the scheduler hears of it; nothing where the session has not what it is about."""
     request = None if kernel.request is None else kernel.request.request
@@ -21,8 +21,8 @@ def changed_by_hand(
             return ev.CellRequeued(lease)
         case "extend" if lease is not None and held is not None:
             return ev.CellExtended(lease, held.cell, _MORE_MS) if held.cell and _may_go_on(held, now_ms) else None
-        case "hold" if request is not None:
-            return ev.RequestHeld(request, "an exam", is_by_admin=history.draw(1, "holds", request) == 0)
+        case "hold" | "hold-own" if request is not None:
+            return ev.RequestHeld(request, "an exam", is_by_admin=what.what == "hold")
         case "release" if request is not None:
             return ev.RequestReleased(request)
         case "put-first" if request is not None:

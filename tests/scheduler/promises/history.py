@@ -96,7 +96,7 @@ class ByHand(msgspec.Struct, frozen=True, tag=True):
     """A person changes the request that a session has, or its cell."""
 
     session: SessionId
-    what: Literal["hold", "release", "put-first", "requeue", "extend", "boost"]
+    what: Literal["hold", "hold-own", "release", "put-first", "requeue", "extend", "boost"]
 
 
 class Allows(msgspec.Struct, frozen=True, tag=True):

@@ -167,7 +167,8 @@ class _Author:
             what: Literal["hold", "put-first", "requeue", "extend", "boost"] = draw.choice(
                 ("hold", "put-first", "requeue", "extend", "boost")
             )
-            found.append(hi.At(at_ms, hi.ByHand(session, what)))
+            is_own = what == "hold" and at_ms % 2
+            found.append(hi.At(at_ms, hi.ByHand(session, "hold-own" if is_own else what)))
             if what == "hold":
                 found.append(hi.At(at_ms + draw.choice((5000, 60_000, 900_000)), hi.ByHand(session, "release")))
         return found
