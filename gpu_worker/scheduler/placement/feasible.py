@@ -10,7 +10,7 @@ from gpu_worker.scheduler.leases.life import Phase
 from gpu_worker.scheduler.leases.resources import Wants
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.nodes.node import Node
-from gpu_worker.scheduler.placement.room import Claims, hot_leases, missing
+from gpu_worker.scheduler.placement.room import Claims, hot_leases, needed
 from gpu_worker.scheduler.placement.room_left import RoomLeft
 from gpu_worker.scheduler.state import State
 
@@ -37,8 +37,6 @@ class FeasibleShapes:
         self._cache: dict[tuple[int, Wants, int], bool] = {}
         self._left_cache: dict[tuple[int, Wants, int], _NodesLeft] = {}
         self._given_back: list[AgentId] = []  #: nodes of running cells that were reclaimed, in that order
-        #: By node and need, as of how many changes of the node and claims on it.
-        self._beside_cache: dict[tuple[AgentId, int, Wants], tuple[int, bool]] = {}
         self._is_timed = bool(state.planned_drains)
 
     @property
@@ -88,17 +86,15 @@ class FeasibleShapes:
         self.changes += 1
 
     def has_left_on(self, node: Node, shape: Shape) -> bool:
-        """Whether it may have room on a node now, beside those who are to have it there."""
+        """Whether it may have room on a node now, beside those who are to have it there, if all that is hot leaves."""
         if not may_hold(self._state, node, shape):
             return False
-        claimed = self._claims.get(node.agent)
-        if claimed is None:
+        if node.agent not in self._claims:
             return True
-        key, as_of = (node.agent, shape.need, shape.wants), node.changes + len(claimed)
-        known = self._beside_cache.get(key)
-        if known is None or known[0] != as_of:
-            known = self._beside_cache[key] = as_of, _has_beside_claims(self._state, node, shape, self._claims)
-        return known[1]
+        lacks = needed(shape).less(self._left.on(node, shape))
+        for lease in () if lacks.is_nothing else hot_leases(self._state, node, shape):
+            lacks = lacks.less(node.part_of(lease, shape))
+        return lacks.is_nothing
 
     def _agents(self, shape: Shape) -> Mapping[AgentId, None]:
         state = self._state
@@ -114,14 +110,6 @@ def may_hold(state: State, node: Node, shape: Shape) -> bool:
     if counts.free + counts.leaving + counts.hot < shape.need or node.is_drained or not node.holds(shape):
         return False
     return node.is_all(shape) or has_soon(state, node, shape)
-
-
-def _has_beside_claims(state: State, node: Node, shape: Shape, claims: Claims) -> bool:
-    """Whether there is room once those ahead have what they claim, if all that is hot leaves."""
-    lacks = missing(state, node, shape, claims)
-    for lease in hot_leases(state, node, shape):
-        lacks = lacks.less(node.part_of(lease, shape))
-    return lacks.is_nothing
 
 
 def has_soon(state: State, node: Node, shape: Shape) -> bool:

@@ -76,6 +76,11 @@ def may_reclaim(state: State, request: Request) -> bool:
     return has_waited(state, request)
 
 
+def lost_by(lease: Lease, now_ms: int) -> int:
+    """Compute what a cell has run on all of its slots, which is lost if it is taken; milliseconds."""
+    return (now_ms - lease.began_ms) * len(lease.slots)
+
+
 class _Parting(NamedTuple):
     """Where the path of a request's project parts from that of another project, and what is known of both there."""
 
@@ -295,9 +300,8 @@ class VictimSelection:
         is_elsewhere = not is_own and lease.pool not in self._pools
         is_covered = is_elsewhere and self._state.coverage.is_in_quota(self._accounts, lease)
         overshoot = 0 if is_own else max(0, account.guaranteed - (account.used - account.going) + lease.cost)
-        priority, lost_ms = self._state.qos[lease.qos].priority, (now_ms - lease.began_ms) * len(lease.slots)
-        is_spared = is_own is not self.displaces
-        return Victim(is_spared, is_covered, overshoot, priority, lost_ms, lease.id, lease, right)
+        priority, is_spared = self._state.qos[lease.qos].priority, is_own is not self.displaces
+        return Victim(is_spared, is_covered, overshoot, priority, lost_by(lease, now_ms), lease.id, lease, right)
 
     def _has_less(self, mine: Branch, other: Branch, lease: Lease) -> bool:
         """Whether it comes before the victim among those who borrow, and has no more of the surplus than that one then.

@@ -11,12 +11,11 @@ from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.nodes.node import Node
 from gpu_worker.scheduler.placement.ahead import Ahead
 from gpu_worker.scheduler.placement.backfill import Head
-from gpu_worker.scheduler.placement.feasible import may_hold
 from gpu_worker.scheduler.placement.gone_cells import without_cells
 from gpu_worker.scheduler.placement.heirs import has_heir
 from gpu_worker.scheduler.placement.lent import would_be_lent
 from gpu_worker.scheduler.placement.places import Placement, distance, has_slots, idles, victims_of
-from gpu_worker.scheduler.placement.reclaim import Victim, VictimSelection, may_reclaim
+from gpu_worker.scheduler.placement.reclaim import Victim, VictimSelection, lost_by, may_reclaim
 from gpu_worker.scheduler.placement.reclaimable import reclaimable
 from gpu_worker.scheduler.placement.room import Claims, hot_leases, missing, needed
 from gpu_worker.scheduler.state import State
@@ -109,9 +108,12 @@ def _find_place(
         full_there = full and [one for one in full if one.place in (None, state.pools.of(agent, shape))]
         if not _is_in_time(state, node, shape):
             continue
+        far = distance(state, request, node)
+        if full is None and (not leases or (best is not None and _least_loss(state, node, leases, far) > best.loss)):
+            continue
         plan.begin()
         able = [one for lease in leases if (one := plan.victim(lease, now_ms)) is not None]
-        if full is None and not able and not may_hold(state, node, shape):
+        if full is None and not able:
             continue
         hot = hot_leases(state, node, shape, account)
         hot.sort(key=lambda lease: lease not in leaving)
@@ -157,8 +159,8 @@ def _find_place(
         loss = (
             sum(victim.is_spared for victim in gone),
             sum(state.coverage.is_in_quota(state.accounts, victim.lease) for victim in gone),
-            distance(state, request, node),
-            *((0, 0) if full is None else (len(gone), idles(node, shape, lacks))),  # no cell ends so that nothing idles
+            far,
+            *(() if full is None else (len(gone), idles(node, shape, lacks))),  # no cell ends so that nothing idles
             sum(victim.overshoot for victim in gone),
             max((victim.priority for victim in gone), default=0),
             sum(victim.lost_ms for victim in gone),
@@ -169,6 +171,17 @@ def _find_place(
             reclaimed = tuple((one.lease, one.right) for one in gone)
             best = _Found(loss, Placement(node.agent, first, reclaimed, has_grace=bool(reclaimed)))
     return _Found((), Placement(None, is_stuck=True)) if best is None and is_stuck else best
+
+
+def _least_loss(state: State, node: Node, leases: Iterable[Lease], far: int) -> tuple[int, ...]:
+    """Compute a loss that is no more than that of any of these cells on a node, or of several of them.
+
+    Where another node loses less, nobody need ask which of them may be taken.
+    """
+    now_ms = state.accounts.now_ms
+    priority = min(state.qos[lease.qos].priority for lease in leases)
+    lost_ms = min(lost_by(lease, now_ms) for lease in leases)
+    return 0, 0, far, 0, priority, lost_ms, node.seq
 
 
 def choose_for_full(

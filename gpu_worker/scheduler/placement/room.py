@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from bulletin.ids import AgentId, SlotId
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.leases.leases import Lease
-from gpu_worker.scheduler.leases.resources import LANES, Amount
+from gpu_worker.scheduler.leases.resources import LANES, Amount, Lane, SlotKind
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.nodes.node import Node
 from gpu_worker.scheduler.placement.keep_time import is_kept_from, kept_until_ms
@@ -32,23 +32,48 @@ def missing(
     but: frozenset[SlotId] = frozenset(),
     owed: Sequence[Shape] = (),
 ) -> Amount:
-    """Compute what such a request lacks there once all that leaves has left, and those ahead have what they claim.
+    """Compute what such a request lacks there beside what `left_there` says is left."""
+    left = left_there(state, node, shape, claims, at_once=at_once, slow=slow, but=but, owed=owed)
+    return needed(shape).less(left)
 
-    `at_once` leaves out cells that have a grace: those ahead that are `slow` have their places first, and others have
-    what is free or leaves without one. Slots in `but` are not for it, and those who are `owed` theirs have what is
-    free.
+
+def left_there(
+    state: State,
+    node: Node,
+    shape: Shape,
+    claims: Claims,
+    *,
+    at_once: bool = False,
+    slow: Sequence[Shape] = (),
+    but: frozenset[SlotId] = frozenset(),
+    owed: Sequence[Shape] = (),
+) -> Amount:
+    """Compute what there is for such a request once all that leaves has left, and those ahead have what they claim.
+
+    It is the same for all that use the same (`uses_of`), however much they need; below 0 is what those ahead lack.
+    CPUs and memory are counted for who needs any. `at_once` leaves out cells that have a grace: those ahead that are
+    `slow` have their places first, and others have what is free or leaves without one. Slots in `but` are not for it,
+    and those who are `owed` theirs have what is free.
     """
-    wants, every = shape.wants, [*claims.get(node.agent, ()), *owed]
-    claimed = _split(claims.get(node.agent, ()), slow if at_once else None, shape)
-    lacks = shape.need - _slots_left(state, node, shape, claimed, owed, at_once=at_once, but=but)
-    if not wants.is_more:
-        return Amount(lacks)
-    supply = supplies(state, node)[not at_once]
-    return Amount(
-        lacks,
-        wants.cpus + sum(one.wants.cpus for one in every) - supply.cpus,
-        wants.memory_bytes + sum(one.wants.memory_bytes for one in every) - supply.memory_bytes,
-    )
+    claimed = claims.get(node.agent, ())
+    split = _split(claimed, slow if at_once else None, shape)
+    slots = _slots_left(state, node, shape, split, owed, at_once=at_once, but=but)
+    if not shape.wants.is_more:
+        return Amount(slots)
+    cpus, memory_bytes = supplies(state, node)[not at_once][1:]
+    for one in (*claimed, *owed):
+        cpus -= one.wants.cpus
+        memory_bytes -= one.wants.memory_bytes
+    return Amount(slots, cpus, memory_bytes)
+
+
+#: What a request uses of a node: slots of a lane and kind, and whether CPUs and memory.
+Uses = tuple[Lane, SlotKind, bool, bool]
+
+
+def uses_of(shape: Shape) -> Uses:
+    """Tell what such a request uses of a node: to those that use the same as much is left."""
+    return shape.lane, shape.wants.kind, shape.wants.cpus > 0, shape.wants.memory_bytes > 0
 
 
 def _split(

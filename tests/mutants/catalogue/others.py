@@ -76,7 +76,7 @@ OTHERS = (
     (
         "oldest-cell-goes",
         "placement/reclaim.py",
-        "VictimSelection.victim",
+        "lost_by",
         "(now_ms - lease.began_ms) * len(lease.slots)",
         "(lease.began_ms - now_ms) * len(lease.slots)",
         "the cell goes that loses least",

@@ -157,8 +157,8 @@ SHARING = (
         "own-cells-before-borrowed-ones",
         "placement/reclaim.py",
         "VictimSelection.victim",
-        "Victim(is_spared, is_covered, overshoot, priority, lost_ms, lease.id, lease, right)",
-        "Victim(False, is_covered, overshoot, priority, lost_ms, lease.id, lease, right)",
+        "Victim(is_spared, is_covered, overshoot, priority, lost_by(lease, now_ms), lease.id, lease, right)",
+        "Victim(False, is_covered, overshoot, priority, lost_by(lease, now_ms), lease.id, lease, right)",
         "a cell of the own project goes only where nothing is to be had elsewhere",
     ),
     (
@@ -261,8 +261,8 @@ SHARING = (
         "covered-cells-go-like-borrowed-ones",
         "placement/reclaim.py",
         "VictimSelection.victim",
-        "Victim(is_spared, is_covered, overshoot, priority, lost_ms, lease.id, lease, right)",
-        "Victim(is_spared, False, overshoot, priority, lost_ms, lease.id, lease, right)",
+        "Victim(is_spared, is_covered, overshoot, priority, lost_by(lease, now_ms), lease.id, lease, right)",
+        "Victim(is_spared, False, overshoot, priority, lost_by(lease, now_ms), lease.id, lease, right)",
         "nobody of a department leaves who would take a guest's GPU then",
     ),
     (

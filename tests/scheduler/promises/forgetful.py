@@ -81,11 +81,11 @@ def _forget_takers(book: TakerBook, *_: object) -> None:
 
 def _forget_left(left: RoomLeft, *_: object) -> None:
     left._cache.clear()
+    left._left_cache.clear()
 
 
 def _forget_feasible(feasible: FeasibleShapes, *_: object) -> None:
     feasible._left_cache.clear()
-    feasible._beside_cache.clear()
 
 
 def _forget_taken(walk: QueueWalk, *_: object) -> None:
@@ -98,6 +98,7 @@ _LOOK_UPS: tuple[tuple[type, str, Callable[..., None]], ...] = (
     (TakerBook, "may_take", _forget_takers),
     (TakerBook, "may_take_inside", _forget_takers),
     (RoomLeft, "find", _forget_left),
+    (RoomLeft, "on", _forget_left),
     (RoomIndex, "find", lambda index, *_: index.forget()),
     (FeasibleShapes, "has_left", _forget_feasible),
     (FeasibleShapes, "has_left_on", _forget_feasible),

@@ -12,6 +12,11 @@ def test_the_cell_goes_that_loses_least() -> None:
     assert gone(borrows(1, "old", gpus=2), borrows(2, "young", gpus=2), gpus=2, number=2) == ["young"]
 
 
+def test_the_cell_goes_that_loses_least_whatever_runs_beside_it() -> None:
+    others = [borrows(350 + n, f"other-{n}", gpus=2) for n in range(7)]
+    assert gone(borrows(1, "old"), *others, borrows(500, "young"), number=8) == ["young"]
+
+
 def test_a_cell_of_the_lowest_class_goes() -> None:
     assert gone(borrows(1, "batch"), borrows(100, "typing", qos="interactive")) == ["batch"]
 
