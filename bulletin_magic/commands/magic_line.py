@@ -8,7 +8,7 @@ from bulletin.errors import BadOption
 
 #: All options together, each with the longest text that it takes, are well below.
 MOST_CHARACTERS = 10_000
-#: From `var_expand` to the frame whose variables `$name` means: this file, the magic, IPython that calls it, the caller.
+#: From `var_expand` to the frame whose variables `$name` means: over this file, the magic, and IPython that calls it.
 _DEPTH = 3
 
 Magic = Literal["%%gpu", "%gpu", "%%remote"]
