@@ -1,4 +1,4 @@
-"""The line beside a magic: what IPython puts in place of `$name` and `{expression}` there, in a line of sensible length."""
+"""The line beside a magic, with the values of `$name` and `{expression}` in it; one that is too long is refused."""
 
 from typing import Literal
 

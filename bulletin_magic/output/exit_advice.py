@@ -1,4 +1,4 @@
-"""IPython's advice how to leave a terminal, which it adds to each SystemExit: left out where `exit` has ended a cell."""
+"""IPython's advice how to leave a terminal, which it adds to each SystemExit: left out where `exit` ended a cell."""
 
 import contextlib
 import warnings
