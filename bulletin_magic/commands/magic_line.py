@@ -25,7 +25,7 @@ def expand_line(shell: InteractiveShell, line: str, magic: Magic) -> str:
         If the line is too long, as it is written or as it becomes.
     """
     _check(line, magic)
-    expanded = shell.var_expand(line, _DEPTH)
+    expanded = str(shell.var_expand(line, _DEPTH))  # type: ignore[no-untyped-call]  # IPython's own
     _check(expanded, magic)
     return expanded
 
