@@ -9,7 +9,7 @@ from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 from traitlets import Bool, CaselessStrEnum, Enum, Float, Int, Unicode
 
 from bulletin import state
@@ -21,6 +21,7 @@ from bulletin_magic.commands.debug_magic import DebugMagic
 from bulletin_magic.commands.every_cell import EveryCellMode
 from bulletin_magic.commands.gpu_cell import GpuCell
 from bulletin_magic.commands.gpu_line import GpuLine
+from bulletin_magic.commands.magic_line import expand_line
 from bulletin_magic.commands.off_mode import OFF, LocalBackgroundCell
 from bulletin_magic.connection.folder_listing import FolderLimits
 from bulletin_magic.connection.resource_spec import ResourceSpec
@@ -173,6 +174,7 @@ class BulletinMagics(Magics):
         completion.install(shell)
         shell.events.register("post_run_cell", lambda _: modules.observe())
 
+    @no_var_expand
     @cell_magic("gpu")  # type: ignore[arg-type]  # IPython types its decorators for no argument
     def cell(self, line: str, cell: str) -> BackgroundCell | LocalBackgroundCell | list[object] | None:
         """Run this cell on a GPU of the pool, as if it ran here.
@@ -226,7 +228,7 @@ class BulletinMagics(Magics):
         `%gpu` shows the pool and what this notebook holds; `%gpu stop` gives the GPU back.
         For a part of a cell, write `with gpu:` above it; for a function, `@gpu`.
         """
-        return self._run(line, cell, "%%gpu")
+        return self._run(expand_line(self._shell, line, "%%gpu"), cell, "%%gpu")
 
     def _run(self, line: str, cell: str, magic: str) -> BackgroundCell | LocalBackgroundCell | list[object] | None:
         """Run a cell with a line of options, or show the help; `magic` is what the user wrote before them."""
@@ -248,6 +250,7 @@ class BulletinMagics(Magics):
         """
         self._foreground.call(source, self._every_cell.choose(resources), check)
 
+    @no_var_expand
     @line_magic("gpu")  # type: ignore[arg-type]  # see above
     def line(self, line: str) -> None:
         """Show or change where %%gpu cells of this notebook run.
@@ -283,6 +286,7 @@ class BulletinMagics(Magics):
         A cell that starts with %%gpu runs on the pool; `%%gpu?` shows its options. While the
         pool runs every cell, one that starts with %%cpu runs here.
         """
+        line = expand_line(self._shell, line, "%gpu")
         if line.strip() in {*_HELP, "help"}:
             print(inspect.cleandoc(BulletinMagics.line.__doc__ or ""))  # noqa: T201 - asked for
         elif is_off():
@@ -290,13 +294,16 @@ class BulletinMagics(Magics):
         else:
             self._gpu_line.run(line)
 
+    @no_var_expand
     @cell_magic("remote")  # type: ignore[arg-type]  # see above
     def remote(self, line: str, cell: str) -> BackgroundCell | LocalBackgroundCell | list[object] | None:
         """Run this cell on the pool without a GPU: `%%gpu --gpus 0`. It takes the other options of %%gpu."""
+        line = expand_line(self._shell, line, "%%remote")
         if re.search(r"(^|\s)--gpus\b", line):
             raise BadOption("%%remote asks for no GPU. To have some, start the cell with %%gpu.")
         return self._run(line if line.strip() in _HELP else f"--gpus 0 {line}", cell, "%%remote")
 
+    @no_var_expand
     @cell_magic("cpu")  # type: ignore[arg-type]  # see above
     def here(self, line: str, cell: str) -> None:
         """Run this cell here, in the notebook, after `%gpu on`. It takes no options."""
@@ -305,6 +312,7 @@ class BulletinMagics(Magics):
         shell: Any = self._shell
         shell.run_cell(cell)  # below another magic: as the first line of a cell, it is a remark
 
+    @no_var_expand
     @line_magic("%gpu")  # type: ignore[arg-type]  # see above
     def misplaced(self, _line: str) -> None:
         """Raise UsageError: this is what IPython makes of a %%gpu that is not the first line of its cell."""

@@ -70,6 +70,8 @@ class LeaseChanged(msgspec.Struct, frozen=True):
     """Another lease is held than the one that the captured state is for: submit the cell again with all its state."""
 
     waited_ms: int
+    #: Else none is held yet, and the cell's own submission said to tell that.
+    has_place: bool = True
 
 
 class RequestFailed(msgspec.Struct, frozen=True):

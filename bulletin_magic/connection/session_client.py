@@ -10,7 +10,6 @@ from bulletin.codes import CellOutcome, LeaseEnd
 from bulletin.errors import (
     BulletinError,
     CannotReturn,
-    CannotStart,
     CellLost,
     CellStopped,
     IllegalMove,
@@ -25,7 +24,7 @@ from bulletin.wire.messages.allowance_requests import AllowanceReport
 from bulletin_magic.connection.agent_side import AgentSide
 from bulletin_magic.connection.broker_side import BrokerNews, BrokerSide
 from bulletin_magic.connection.cell_phase import CellPhase
-from bulletin_magic.connection.cell_run import MAY_HAVE_BEGUN, NEVER_RAN, CellMessage, CellRun
+from bulletin_magic.connection.cell_run import CellMessage, CellRun
 from bulletin_magic.connection.deliveries import (
     AllowancesTold,
     CellList,
@@ -35,6 +34,7 @@ from bulletin_magic.connection.deliveries import (
     PoolStatus,
     RequestFailed,
 )
+from bulletin_magic.connection.requeueing import may_go_on, why_not_again
 from bulletin_magic.connection.resource_spec import LeaseInfo
 from bulletin_magic.connection.session_events import (
     AgentConnected,
@@ -55,8 +55,6 @@ from bulletin_magic.connection.session_events import (
 )
 
 PING_MS = 1_000
-#: A cell whose leases come to nothing so often, before it ran, is given up.
-TRIES = 3
 _BROKE = "The connection to the node broke while your variables were sent."
 
 
@@ -143,7 +141,7 @@ class SessionClient:
         phase = CellPhase.ATTACHING if self._agent.has_lease else CellPhase.QUEUED
         self._run = CellRun(submitted, phase, self._now_ms, self._agent.send, self._deliver)
         if phase is CellPhase.QUEUED:
-            self._broker.request_lease(self._run.lease_request(), self._now_ms)
+            self._request_lease(self._run)
         elif self._agent.is_attached:
             self._send_cell(self._run)
 
@@ -180,7 +178,7 @@ class SessionClient:
             case say.Revoked(lease=lease, sentence=sentence):
                 if run is not None and run.phase is CellPhase.QUEUED and news.code is LeaseEnd.CANNOT_START:
                     self._requeue(run, sentence)  # its lease ended before it was granted
-                elif run is not None and self._agent.holds(lease) and self._may_go_on(run, news):
+                elif run is not None and self._agent.holds(lease) and may_go_on(run, news):
                     # The agent may still be heard; _tick gives up when it falls silent.
                     run.revoked, run.revoked_outcome = sentence, news.code.outcome
                 elif self._agent.holds(lease):
@@ -201,10 +199,13 @@ class SessionClient:
             case _:
                 assert_never(news)
 
-    def _may_go_on(self, run: CellRun, news: say.Revoked) -> bool:
-        """Tell whether a cell may still end well whose lease is over: the pool does not hear its node; this may."""
-        is_unheard = news.code in (LeaseEnd.NODE_LOST, LeaseEnd.NOT_HELD)
-        return run.phase is CellPhase.RETURNING or (is_unheard and run.is_under_way and run.is_taken)
+    def _request_lease(self, run: CellRun) -> None:
+        """Ask for a lease, unless whoever sent the cell hears first that the one is gone which its state is for."""
+        if run.submitted.is_told_of_loss and run.submitted.lease_id is not None:
+            self._deliver(LeaseChanged(run.waited_ms(self._now_ms), has_place=False))
+            self._end_run()
+        else:
+            self._broker.request_lease(run.lease_request(), self._now_ms)
 
     # --- the agent
 
@@ -328,14 +329,12 @@ class SessionClient:
             self._fail(CellLost(said, outcome))
 
     def _requeue(self, run: CellRun, sentence: str) -> None:
-        if run.tries - run.reclaims == TRIES:  # leases come to nothing again and again
-            self._fail(CellLost(f"{sentence} {MAY_HAVE_BEGUN}") if run.may_have_begun else CannotStart(sentence))
-        elif run.is_stopping:
-            self._fail(CellStopped(f"{sentence} {MAY_HAVE_BEGUN}" if run.may_have_begun else NEVER_RAN))
+        if (error := why_not_again(run, sentence)) is not None:
+            self._fail(error)
         else:
             self._broker.withdraw()
             run.requeue()
-            self._broker.request_lease(run.lease_request(), self._now_ms)
+            self._request_lease(run)
 
     def _restart(self, run: CellRun, sentence: str) -> None:
         """Run the cell anew on another lease: it was ended in favour of somebody else, and nothing came of it."""

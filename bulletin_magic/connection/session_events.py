@@ -37,6 +37,8 @@ class CellSubmitted(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     parts: tuple[Blob, ...]
     lease_id: LeaseId | None = None
+    #: If `lease_id` is gone, LeaseChanged says so before another place is asked for.
+    is_told_of_loss: bool = False
     resources: ResourceSpec = ResourceSpec()
     message: str = ""  #: the id of the front end's message that asked for it
     #: For how long it may stand in the queue before it runs; None is for ever.

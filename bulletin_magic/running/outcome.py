@@ -11,6 +11,7 @@ from bulletin.errors import CannotReturn, WalltimeReached, name_kind
 from bulletin.units import show_duration
 from bulletin.wire.messages import ErrorText
 from bulletin_magic.connection.deliveries import CellFinished
+from bulletin_magic.output.exit_advice import leave_out_exit_advice
 from bulletin_magic.output.notes import show_note
 from bulletin_magic.output.output_writer import remember_result
 from bulletin_magic.running.shared_state import SharedState
@@ -61,7 +62,9 @@ def apply_finished(
     if finished.ended.outcome == "interrupted" and usage is not None and usage.walltime_ms is not None:
         raise WalltimeReached(show_duration(usage.walltime_ms))
     if finished.ended.outcome != "returned":
-        raise error_to_raise(finished, applied.extra.get("error"))
+        error = error_to_raise(finished, applied.extra.get("error"))
+        leave_out_exit_advice(shell, error)
+        raise error
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from bulletin_magic.running.background_runner import BackgroundRunner, LiveLine,
 from bulletin_magic.running.kernel_activity import KernelActivity
 from bulletin_magic.running.notebook_libraries import NotebookLibraries
 from bulletin_magic.running.outcome import error_to_raise, saying_differences, show_stayed
+from bulletin_magic.running.resting_workers import RestingWorkers
 from bulletin_magic.running.submission_folder import submission_folder
 
 #: An element that has lost so many workers is to blame for it.
@@ -82,6 +83,7 @@ class Sweep:
         self._history, self._outputs = history, history.begin()
         self._receipts = receipts
         self._tables: dict[BackgroundRunner, state.Table] = {}
+        self._resting: RestingWorkers[BackgroundRunner] = RestingWorkers()
 
     def run(self, tasks: Sequence[SweepTask], parallel: int) -> list[Outcome]:
         """Run all tasks; return what came of each, in their order.
@@ -102,22 +104,32 @@ class Sweep:
             for number in range(min(parallel, len(tasks))):
                 worker = self._start_worker(number)
                 under_way[worker] = self._send_next(worker, tasks, waiting)
-            while under_way:
+            while under_way or (waiting and self._resting):
+                if waiting and (rested := self._resting.take(is_wanted=not under_way)) is not None:
+                    under_way[rested] = self._send_next(rested, tasks, waiting)
+                    continue
                 self._show_progress(len(tasks), len(tasks) - len(waiting) - len(under_way), len(under_way))
-                worker, answer = self._wait_for_answer()
+                answered = self._wait_for_answer(wakes=bool(waiting))
+                if answered is None:
+                    continue
+                worker, answer = answered
                 sent = under_way.pop(worker)
                 number = sent.number
-                if self._is_retried(answer, tasks[number], others=bool(under_way)):
+                if self._is_retried(answer, tasks[number], others=bool(under_way or self._resting)):
                     waiting.appendleft(number)
                     self._tables[worker] = state.Table()
                 else:
                     outcome = outcomes[number] = self._outcome(tasks[number], answer, sent)
                     self._failed += outcome.error is not None
+                if isinstance(answer, LeaseChanged) and not answer.has_place:
+                    self._resting.add(worker)
+                    tasks[number].tries -= 1  # nobody had it
+                    continue
                 if not isinstance(answer, _NO_SLOT):
                     if waiting:
                         under_way[worker] = self._send_next(worker, tasks, waiting)
                         continue
-                elif not under_way:  # no worker is left: each element that waits would hear the same
+                elif not (under_way or self._resting):  # no worker is left: each that waits would hear the same
                     others = [outcome for index, outcome in enumerate(outcomes) if index != number]
                     if not any(others):
                         raise answer
@@ -136,12 +148,16 @@ class Sweep:
             self._history.end(self._outputs)
         return [outcome for outcome in outcomes if outcome is not None]
 
-    def _wait_for_answer(self) -> tuple[BackgroundRunner, RunAnswer]:
+    def _wait_for_answer(self, *, wakes: bool) -> tuple[BackgroundRunner, RunAnswer] | None:
+        """Wait for what comes of a task; None if a worker has rested by then and `wakes`."""
         while True:
+            dues_s = (self._activity.due_in_s, self._resting.due_in_s if wakes else None)
             try:
-                return self._answers.get(timeout=self._activity.due_in_s)
+                return self._answers.get(timeout=min((one for one in dues_s if one is not None), default=None))
             except queue.Empty:
                 self._activity.report()
+                if wakes and self._resting.due_in_s == 0:
+                    return None
 
     def _start_worker(self, number: int) -> BackgroundRunner:
         worker = BackgroundRunner(
@@ -187,6 +203,7 @@ class Sweep:
                 number=cell_number(self._shell),
                 parts=tuple(captured.parts),
                 lease_id=None if is_first or worker.lease is None else worker.lease.lease_id,
+                is_told_of_loss=True,
                 resources=self._resources,
                 max_wait_ms=self._max_wait_ms,
                 is_call=task.result is not None,

@@ -37,6 +37,8 @@ from gpu_worker.scheduler import events
 
 #: An agent that was not heard of for so long is lost; its cells are too, as far as their users are concerned.
 _SILENCE_MS = 10_000
+#: So often is asked whether a node that is not heard has lost its agent by now.
+_AGAIN_MS = 30_000
 #: So often the door of a node is tried that a notebook did not reach.
 _DOOR_S = 5.0
 _TOLD_TO_ADMINS = (RefusalCode.UNREACHABLE, RefusalCode.VERSION_MISMATCH, RefusalCode.OVER_LIMIT, RefusalCode.TOO_FAST)
@@ -215,8 +217,9 @@ class Agents:
                 continue
             if silent_ms > self._keep_ms:
                 await self._lose(agent_id, agent)
-            elif not agent.is_away and agent_id not in self._trying:
+            elif agent_id not in self._trying and not has_expired and agent.is_to_be_looked_after(now_ms):
                 self._trying.add(agent_id)
+                agent.look_again_ms = now_ms + _AGAIN_MS
                 self._kernels.aside.start_last(agent.route, self._look_after(agent_id, agent))
 
         for session in self._silent.take_blocked(self.shell.scheduler.state, self._is_heard, now_ms):

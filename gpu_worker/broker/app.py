@@ -42,6 +42,7 @@ from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.leaving_nodes import LeavingNodes
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.ledger_notes import LedgerNotes
+from gpu_worker.broker.left_cells import LeftCells
 from gpu_worker.broker.listener import Listener
 from gpu_worker.broker.metering import Metering
 from gpu_worker.broker.outdated_places import OutdatedPlaces
@@ -135,8 +136,7 @@ class Broker:
         )
         self.metrics = PoolMetrics()
         self.writer = Writer(ledger, self.now_ms, self.metrics.note_records)
-        self._identity = Identity(files.token, hub, settings.hub_scope)
-        self._serves_hub = hub is not None
+        self._identity, self._serves_hub = Identity(files.token, hub, settings.hub_scope), hub is not None
         slot_word, open_leases = slot_word_of(ledger.slot_kinds()), ledger.open_leases()
         self.kernels = Kernels(
             self._send_kernel,
@@ -163,10 +163,9 @@ class Broker:
         groups = recalled(ledger.timed_payloads(SEEN), ledger.last_use(self.started_ms - FORGET_MS))
         policy = Policy(settings, before, groups)
         self._follower = PolicyFollower(policy, ledger, self.writer, times, self.now_ms)
-        scheduler = Scheduler(self._follower.settings)
+        in_force_now, balances = self._follower.settings, ledger.past_credits()
+        scheduler = Scheduler(in_force_now)
         self._journal = JournalFile(settings.journal_file, scheduler.settings) if settings.journal_file else None
-        balances = ledger.past_credits()
-        in_force_now = self._follower.settings
         for event, at_ms in recall.past(ledger, in_force_now, balances, self.started_ms, policy.outer, registry.owners):
             if self._journal is not None:
                 self._journal.note(event, at_ms)
@@ -188,6 +187,7 @@ class Broker:
             ),
         )
         self.kernels.shell = self.agents.shell = self.shell
+        self.shell.teller.left_cells = LeftCells(self.shell.active_leases, self.kernels.is_gone)
         self._groups = self.kernels.groups = GroupProjects(
             self._follower, self.shell, self._identity, self.writer, self.now_ms
         )

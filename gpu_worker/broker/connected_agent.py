@@ -25,6 +25,8 @@ class ConnectedAgent(msgspec.Struct):
     counters: dict[str, int] = {}
     #: It is not heard, and may come back with what it holds.
     is_away: bool = False
+    #: While it is away: from when on its host is asked again.
+    look_again_ms: int = 0
     #: It has said since that it is reached elsewhere, where it is not.
     has_moved: bool = False
     #: It ends, and may be gone before a notebook has heard it.
@@ -34,6 +36,10 @@ class ConnectedAgent(msgspec.Struct):
     day_clock: AgentClock = msgspec.field(default_factory=AgentClock)
     #: How busy its slots were when it said so last.
     slot_uses: tuple[wire.SlotUse, ...] = ()
+
+    def is_to_be_looked_after(self, now_ms: int) -> bool:
+        """Tell whether, silent as it is, its host is to be asked for it: at once, and now and then while it is away."""
+        return not self.is_away or self.look_again_ms <= now_ms
 
     def note_ping(self, ping: wire.Ping) -> None:
         """Take in what it says of itself once a second; of one that a user has brought, no counters."""

@@ -12,6 +12,7 @@ from bulletin.wire import messages as wire
 from gpu_worker.broker import translate
 from gpu_worker.broker.active_lease import PendingRequest
 from gpu_worker.broker.announcement_note import NO_ANNOUNCEMENT
+from gpu_worker.broker.left_cells import LeftCells
 from gpu_worker.broker.wait_estimates import WaitEstimates
 from gpu_worker.faults import Faults
 from gpu_worker.scheduler.estimates import explain
@@ -46,6 +47,7 @@ class QueueTeller:
         self._estimates, self._give_up, self._faults = estimates, give_up, faults
         self._failed: list[RequestId] = []
         self.engine_words = ""  #: what an engine says of nodes that are to come
+        self.left_cells: LeftCells | None = None  #: set by the broker, which knows whose kernels are gone
         self.announcement = NO_ANNOUNCEMENT  #: what an admin tells everybody
         self.history = WaitHistory()  #: since the broker is there
         self._news = asyncio.Event()  #: places in line may have changed
@@ -72,6 +74,16 @@ class QueueTeller:
             return waiting
         before = f"{waiting.reason}; " if self._scheduler.state.nodes else ""
         return msgspec.structs.replace(waiting, reason=before + self.engine_words)
+
+    def _add_left_cells(
+        self, waiting: explain.WaitExplanation, request: RequestId, pending: PendingRequest
+    ) -> explain.WaitExplanation:
+        """Add which cells of the user's own go on without their notebook, where one may be in the way."""
+        state = self._scheduler.state
+        if self.left_cells is None or waiting.is_on_hold or waiting.is_room_made:
+            return waiting
+        left = self.left_cells.describe(state.pending[request], pending, state.leases)
+        return msgspec.structs.replace(waiting, reason=f"{waiting.reason}; {left}") if left else waiting
 
     def tell_anew(self, request: RequestId) -> None:
         """Have a request told soon where it stands, wherever that is: a person changed it."""
@@ -126,7 +138,7 @@ class QueueTeller:
                     waiting = explain.waiting(state, request, now_ms, starts)
                     if waiting is None:
                         continue
-                    waiting = self.add_words(waiting)
+                    waiting = self._add_left_cells(self.add_words(waiting), request, pending)
                     pending.was_on_hold |= waiting.is_on_hold
                     if pending.kind is None:
                         pending.kind = wait_kind(pending.message.qos, now_ms, waiting)

@@ -18,6 +18,7 @@ from IPython.core.pylabtools import activate_matplotlib
 from traitlets import Type
 from traitlets.config import Config
 
+from bulletin.cell_words import EXITED
 from bulletin.wire.messages import Asked, ErrorText
 from gpu_worker.executor import comms, notebook_magics
 from gpu_worker.executor.cell_display import CellDisplayHook, CellPublisher
@@ -260,7 +261,7 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
 
     def ask_exit(self) -> None:
         """End the cell, as `exit` ends a script."""
-        raise SystemExit("exit() has ended this cell. The notebook goes on.")
+        raise SystemExit(EXITED)
 
     @contextlib.contextmanager
     def _tee(self, channel: str) -> Iterator[None]:  # noqa: ARG002

@@ -42,6 +42,14 @@ def test_a_mistake_is_met_with_a_sentence_that_helps(before: str, cell: str, wor
     assert words in told.shown
 
 
+def test_exit_ends_the_cell_alone_and_nobody_is_told_how_to_leave_a_terminal(notebook: Notebook) -> None:
+    told = notebook.run("%%gpu\nexit()")
+    assert "SystemExit: exit() has ended this cell. The notebook goes on." in told.shown
+    assert "To exit: use" not in told.shown
+    own = notebook.run("raise SystemExit(3)")
+    assert "To exit: use" in own.shown  # IPython's own words of a plain cell are as they were
+
+
 def test_a_value_that_stayed_in_the_notebook_is_named_with_the_line_that_touched_it(notebook: Notebook) -> None:
     notebook.run("import sqlite3\nclass Store:\n    db = None\nstore = Store()\nstore.db = sqlite3.connect(':memory:')")
     told = notebook.run("%%gpu\ntried = 1\nrows = store.db.execute('select 1')\n")

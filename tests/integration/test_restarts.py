@@ -65,6 +65,24 @@ def test_a_running_cell_goes_on_when_its_kernel_is_restarted(
     assert shown(joined) == shown(notebook.run(LONG))
 
 
+def test_who_waits_behind_the_cell_of_before_the_restart_reads_so_and_how_to_have_it(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook]
+) -> None:
+    notebook = open_notebook(start_pool("--slots", "1"))
+    notebook.run(PATIENT)
+    start_asking(notebook)
+    restart(notebook)
+    waited = notebook.run_until("%%gpu\n1", shows="where the stop button ends it", then=notebook.interrupt)
+    told = re.search(
+        r"The only CPU slot is busy; your earlier cell (\w{8}) \[mine\], whose notebook is gone, still runs on "
+        r"1 CPU slot: stop this cell, then `%gpu attach (\w{8})` brings it here, where the stop button ends it\.",
+        waited.shown,
+    )
+    assert told is not None, waited.shown
+    assert told[1] == told[2] == id_when(notebook, "running")
+    attach_and_answer(notebook)
+
+
 def test_a_cell_that_asks_is_asked_again_after_each_restart(
     pool: PoolProcess, open_notebook: Callable[..., Notebook]
 ) -> None:

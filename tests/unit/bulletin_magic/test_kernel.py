@@ -63,6 +63,26 @@ def test_an_option_that_is_not_known_is_one_clear_line(kernel: BlockingKernelCli
     assert shown["ename"] == "BadOption"
 
 
+@pytest.mark.parametrize("text", ["x" * 100_000, "{'x' * 100_000}"])
+@pytest.mark.parametrize("line", ["%%gpu --label", "%%remote --label", "%gpu on --label"])
+def test_a_line_of_100_kb_is_refused_at_once(line: str, text: str, kernel: BlockingKernelClient) -> None:
+    """IPython alone would take more than a minute for it."""
+    (shown,) = run(kernel, f"{line} {text}\n1")
+    assert shown["ename"] == "BadOption"
+    magic = line.split(maxsplit=1)[0]
+    assert f"characters cannot stand beside {magic}; 10,000 fit." in shown["evalue"]
+    assert len(shown["evalue"]) < 300
+
+
+def test_variables_stand_in_the_line_of_a_magic(kernel: BlockingKernelClient) -> None:
+    run(kernel, "number, twice = 7, 'none'")
+    for line in ("%%gpu --gpus $twice", "%%gpu --gpus {twice}", "%%remote --cpus {twice}", "%gpu on --gpus {twice}"):
+        (shown,) = run(kernel, f"{line}\n1")
+        assert "'none' is not a whole number" in shown["evalue"]
+    (shown,) = run(kernel, "def ask(word):\n    %gpu on --gpus {word}\nask('local')")
+    assert "'local' is not a whole number" in shown["evalue"]
+
+
 def test_what_cannot_be_sent_is_said_before_a_pool_is_looked_for(kernel: BlockingKernelClient) -> None:
     run(kernel, "import threading; lock = threading.RLock(); lock.acquire()")
     (shown,) = run(kernel, "%%gpu\nlock")

@@ -15,6 +15,7 @@ from bulletin_magic.connection.cell_phase import CellPhase
 from bulletin_magic.connection.deliveries import (
     CellFinished,
     CellSent,
+    LeaseChanged,
     LeaseReleased,
     OutputMessage,
     QuestionAsked,
@@ -128,6 +129,23 @@ def test_a_hot_session_runs_the_next_cell_without_the_broker() -> None:
     stage.do(cell("c2"))
     assert stage.said_to_broker() == []
     assert [type(message) for message in stage.said_to_agent()] == [say.Run]
+
+
+@pytest.mark.parametrize("is_sent", [True, False])
+def test_who_wants_to_be_told_hears_that_a_place_is_gone_before_another_is_asked_for(*, is_sent: bool) -> None:
+    stage = Stage()
+    stage.hot()
+    asked = msgspec.structs.replace(cell("c2"), lease_id=LEASE)
+    told = msgspec.structs.replace(asked, is_told_of_loss=True)
+    if is_sent:
+        stage.do(told)
+    stage.agent(say.Gone(code=RefusalCode.UNKNOWN_SESSION, sentence="Somebody else needs it."))
+    if not is_sent:
+        stage.do(told)
+    assert [one for one in stage.delivered() if isinstance(one, LeaseChanged)] == [LeaseChanged(0, has_place=False)]
+    assert not any(isinstance(one, say.Submit) for one in stage.said_to_broker())
+    stage.do(asked)
+    assert submit("r-c2") in stage.said_to_broker(), "others have it asked for them"
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,36 @@ def test_an_agent_that_stands_still_keeps_its_cells_while_it_may_go_on(broker: B
     assert not broker.agents.known, "nobody waits for longer than a session is kept"
 
 
+def test_an_agent_that_ends_after_it_stood_still_is_lost_soon(broker: BrokerParts) -> None:
+    """Its host hung, say, and was started anew: nobody waits for as long as a session is kept."""
+    asked_ms: list[int] = []
+
+    async def is_gone_by_now(_: str) -> bool:
+        asked_ms.append(broker.now_ms)
+        return broker.now_ms > 60_000
+
+    broker.admit(is_refused=is_gone_by_now, keep_ms=3_600_000)
+    broker.join()
+    asyncio.run(listen_and_try(broker, 60))
+    assert broker.agents.known
+    assert asked_ms == [11_000, 41_000]
+    asyncio.run(listen_and_try(broker, 15))
+    assert not broker.agents.known
+
+
+def test_an_agent_that_falls_silent_again_is_left_out_as_soon_as_the_first_time(broker: BrokerParts) -> None:
+    async def stands_still(_: str) -> bool:
+        return False
+
+    broker.admit(is_refused=stands_still, keep_ms=3_600_000)
+    broker.join()
+    asyncio.run(listen_and_try(broker, 12))
+    broker.report("n1", wire.Ping())
+    assert not broker.agents.absent_nodes
+    asyncio.run(listen_and_try(broker, 11))
+    assert [one.problem for one in broker.agents.absent_nodes] == [AWAY]
+
+
 def test_an_agent_whose_host_says_that_it_is_gone_is_lost_at_once(broker: BrokerParts) -> None:
     broker.admit(is_refused=is_refused, keep_ms=60_000)
     broker.join()
