@@ -243,8 +243,11 @@ class GuaranteeRule(Rule):
 
 
 def _is_for(view: View, lease: Tenancy, side: Side) -> bool:
-    """Whether a cell that is taken back is borrowed, seen from a side that is owed something."""
-    return is_borrowed_for(view.tree, lease, view.covers.get(lease.lease), side.project, side)
+    """Whether a cell that is taken back is borrowed, seen from a side that is owed something, or leaves that a GPU."""
+    if is_borrowed_for(view.tree, lease, view.covers.get(lease.lease), side.project, side):
+        return True
+    inside = (one for one in view.books.waiting.values() if side in view.tree.chain(one.event.project))
+    return any(_leaves_over(view, lease, one) for one in inside)
 
 
 def _extend(clock: Clock, times: ReclaimTime, view: View, leaving: Sequence[Tenancy]) -> None:
