@@ -14,6 +14,7 @@ from bulletin.units import HOUR_MS
 from bulletin.wire import clients, console, messages as wire, page_requests
 from bulletin.wire.messages.engine_broker import Demand, EngineNews
 from bulletin.wire.messages.own_cells import AskOwn, OwnReport
+from gpu_worker.broker import kernel_sentences
 from gpu_worker.broker.active_lease import PendingRequest
 from gpu_worker.broker.aside_work import AsideWork
 from gpu_worker.broker.broker_pauses import BrokerPauses
@@ -36,21 +37,9 @@ _SILENCE_MS = 20_000
 _MOST_CONNECTIONS = 256
 #: A connection that was silent for so long is forgotten; its kernel says hello again when it has a cell.
 _FORGET_MS = HOUR_MS
-_TOO_MANY = (
-    "This notebook has asked the pool several things and asks for more before they are answered. Wait for those."
-)
 #: So many leases a user may ask for in a second, and at once: each is some rows of the ledger and lines of the log,
 #: whether a cell comes to it or not.
 _LEASES_PER_S, _LEASES_MOST = 2.0, 600
-_TOO_MANY_LEASES = (
-    "Your notebooks have asked for a place in the pool more often than it keeps account of. Wait a minute, then run "
-    "the cell again; cells one after another in one notebook need no new place."
-)
-_NOT_SAID = "The node that ran your cell has not said that it is over, and your notebook goes on elsewhere."
-_FAULT = (
-    "The pool had an error with what this notebook asked of it, and has ended the connection. Run the cell again; if "
-    "that does not help, tell the pool's admins, whose log says more."
-)
 
 Send = Callable[[bytes, wire.Message], Coroutine[None, None, None]]
 Draw = Callable[[Person], Awaitable[wire.Picture]]
@@ -180,6 +169,11 @@ class Kernels:
             if (route := self._routes.pop(known.name, None)) is not None:  # its kernel came before this agent did
                 self._known[route].session, self._routes[held.session] = held.session, route
 
+    def note_token(self, session: SessionId) -> None:
+        """Let the leases of a session be its kernel's, which came before the agent that has them did."""
+        if (kernel := self._known.get(self._routes.get(session, b""))) is not None:
+            self.shell.note_token(session, kernel.token)
+
     async def renew_session(self, session: SessionId) -> None:
         """Let a notebook go on by another session, whose request waits for what its node does not say to be over.
 
@@ -192,7 +186,7 @@ class Kernels:
             return
         for lease in list(state.leases_of.get(session, ())):
             self._log.warning("a node does not say that a lease is over", lease=lease, session=session)
-            await self.shell.give_up_lease(lease, _NOT_SAID, LeaseEnd.NOT_RELEASED)
+            await self.shell.give_up_lease(lease, kernel_sentences.NOT_SAID, LeaseEnd.NOT_RELEASED)
         pending = self.shell.pending_requests.pop(request, None)
         if pending is None:  # it was withdrawn meanwhile
             return
@@ -248,7 +242,7 @@ class Kernels:
     def _run_aside(self, route: bytes, work: Coroutine[None, None, None]) -> bool:
         is_begun = self.aside.start(route, work)
         if not is_begun:
-            refused = wire.Refusal(code=RefusalCode.TOO_FAST, sentence=_TOO_MANY)
+            refused = wire.Refusal(code=RefusalCode.TOO_FAST, sentence=kernel_sentences.TOO_MANY)
             self.aside.start_last(route, self._send(route, refused))
         return is_begun
 
@@ -278,7 +272,8 @@ class Kernels:
         kernel = self._known.get(route)
         if kernel is not None:
             self._forget(kernel)
-        self.aside.start_last(route, self._send(route, wire.Refusal(code=RefusalCode.FAULT, sentence=_FAULT)))
+        refused = wire.Refusal(code=RefusalCode.FAULT, sentence=kernel_sentences.FAULT)
+        self.aside.start_last(route, self._send(route, refused))
 
     async def _show(self, kernel: ConnectedKernel) -> None:
         await self._send(kernel.route, await self._draw_picture(kernel.person))
@@ -376,7 +371,8 @@ class Kernels:
         name = _name(kernel, message.request)
         if not person.is_owner and name not in self.shell.pending_requests:  # else it is said again
             if not self._leases.has_credit(person.user):
-                refused = wire.Refusal(code=RefusalCode.TOO_FAST, sentence=_TOO_MANY_LEASES, request=message.request)
+                code, sentence = RefusalCode.TOO_FAST, kernel_sentences.TOO_MANY_LEASES
+                refused = wire.Refusal(code=code, sentence=sentence, request=message.request)
                 await self._send(kernel.route, refused)
                 return
             self._leases.charge(person.user, 1)
