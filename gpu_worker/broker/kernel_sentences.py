@@ -1,8 +1,6 @@
 """What notebooks are told by the broker, beyond what was decided of their requests."""
 
-TOO_MANY = (
-    "This notebook has asked the pool several things and asks for more before they are answered. Wait for those."
-)
+TOO_MANY = "This notebook has asked the pool several things and asks for more before they are answered. Wait for those."
 TOO_MANY_LEASES = (
     "Your notebooks have asked for a place in the pool more often than it keeps account of. Wait a minute, then run "
     "the cell again; cells one after another in one notebook need no new place."
