@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import os
+import threading
 import time
 from collections.abc import Collection, Iterable, Iterator
 from functools import cache
@@ -28,6 +29,11 @@ _KCMP = {"x86_64": 312, "aarch64": 272}
 _KCMP_FILES = 2
 #: The system call memfd_secret, on each machine.
 _MEMFD_SECRET = 447
+#: Of the mappings of a process so much is read at once: it may have tens of thousands, with long names.
+_PART_BYTES = 1 << 20
+#: Only one thread looks through them: each that computes keeps all others waiting, the one that serves people too.
+#: Nothing is read meanwhile: the system may take its time for that, and is waited for by many at once.
+_searching = threading.Lock()
 _libc = ctypes.CDLL(None)
 
 
@@ -161,11 +167,27 @@ def _find_open(pid: int, mounts: Collection[str]) -> Iterator[Path]:
 
 def _find_mappings(pid: int, devices: Iterable[int]) -> Iterator[Path]:
     """Yield the links of a process's mappings of files on these devices."""
-    numbers = {f"{os.major(device):02x}:{os.minor(device):02x}" for device in devices}
-    for line in Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines():
+    numbers = [f" {os.major(device):02x}:{os.minor(device):02x} ".encode() for device in devices]
+    with Path(f"/proc/{pid}/maps").open("rb") as file:
+        rest = b""
+        while part := file.read(_PART_BYTES):
+            lines, _, rest = (rest + part).rpartition(b"\n")
+            with _searching:
+                found = [addresses for number in numbers for addresses in _find_lines(lines, number)]
+            for addresses in found:
+                yield Path(f"/proc/{pid}/map_files/{_as_linked(addresses)}")
+
+
+def _find_lines(lines: bytes, number: bytes) -> Iterator[str]:
+    """Yield the addresses of those lines of /proc/PID/maps that have a device; others are not even taken apart."""
+    at = lines.find(number)
+    while at >= 0:
+        end = lines.find(b"\n", at)
+        line = lines[lines.rfind(b"\n", 0, at) + 1 : end if end >= 0 else None]
         addresses, _, _, on, *_ = line.split(maxsplit=5)
-        if on in numbers:
-            yield Path(f"/proc/{pid}/map_files/{_as_linked(addresses)}")
+        if on == number.strip():  # else it stands in a name
+            yield addresses.decode()
+        at = lines.find(number, end) if end >= 0 else -1
 
 
 def _as_linked(addresses: str) -> str:
