@@ -240,7 +240,8 @@ class FolderServer:
         try:
             if upload.size != message.total or _digest(upload.descriptor) != message.digest:
                 raise PathEscapes("it arrived damaged")
-            set_rights(upload.descriptor, message.mode & 0o777, parent, name)
+            mode, base = message.mode & 0o777, message.base
+            set_rights(upload.descriptor, mode, parent, name, lambda facts: _version_of(facts) == base)
             written = os.fstat(upload.descriptor)
             descriptor, upload.descriptor = upload.descriptor, -1
             os.close(descriptor)  # a file server may say only now that there is no room
@@ -346,8 +347,13 @@ def _link(target: str, parent: int, name: str) -> None:
 def _version(parent: int, name: str) -> FileVersion | None:
     """Return the version of a file; None where there is none. What is none of them has one that no file has."""
     try:
-        facts = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        return _version_of(os.stat(name, dir_fd=parent, follow_symlinks=False))
     except FileNotFoundError:
+        return None
+
+
+def _version_of(facts: os.stat_result | None) -> FileVersion | None:
+    if facts is None:
         return None
     if stat.S_ISLNK(facts.st_mode):
         return _LINK

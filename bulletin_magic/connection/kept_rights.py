@@ -3,27 +3,36 @@
 A file that is made anew belongs to its maker's group, or its folder's, and has that folder's access list.
 """
 
-import contextlib
 import os
 import stat
+from collections.abc import Callable
 
 _ACCESS_LIST = "system.posix_acl_access"
 _OF_GROUP = 0o070
 
 
-def set_rights(descriptor: int, mode: int, parent: int, name: str) -> None:
+def set_rights(
+    descriptor: int,
+    mode: int,
+    parent: int,
+    name: str,
+    is_expected: Callable[[os.stat_result | None], bool] = lambda _: True,
+) -> None:
     """Give a new file this mode, and group and access list of the file of this name in `parent`, if there is one.
 
-    Where it cannot have them, neither its group nor anybody whom a list names may open it.
+    Where it cannot have them, or what is there (None: nothing) is not what it was made of, neither its group nor
+    anybody whom a list names may open it: whoever may write to the folder has put something else there.
     """
-    with contextlib.suppress(FileNotFoundError):
+    try:
         before = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    except FileNotFoundError:
+        may_have_rights = is_expected(None)
+    else:
         try:
-            if not _have_same_rights(descriptor, before):
-                mode &= ~_OF_GROUP
+            may_have_rights = is_expected(os.fstat(before)) and _have_same_rights(descriptor, before)
         finally:
             os.close(before)
-    os.fchmod(descriptor, mode)
+    os.fchmod(descriptor, mode if may_have_rights else mode & ~_OF_GROUP)
 
 
 def _have_same_rights(descriptor: int, before: int) -> bool:

@@ -3,9 +3,11 @@
 import contextlib
 import ctypes
 import os
+import threading
 import time
 from collections.abc import Collection, Iterable, Iterator
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -28,6 +30,11 @@ _KCMP = {"x86_64": 312, "aarch64": 272}
 _KCMP_FILES = 2
 #: The system call memfd_secret, on each machine.
 _MEMFD_SECRET = 447
+#: Of the mappings of a process so much is read at once: it may have tens of thousands, with long names.
+_PART_BYTES = 1 << 20
+#: Only one thread looks through them: each that computes keeps all others waiting, the one that serves people too.
+#: Nothing is read meanwhile: the system may take its time for that, and is waited for by many at once.
+_searching = threading.Lock()
 _libc = ctypes.CDLL(None)
 
 
@@ -121,7 +128,8 @@ def find_shared_memory(pids: Iterable[int]) -> int:
     for pid in pids:
         with contextlib.suppress(OSError):
             opened = (path for thread in _find_tables(pid) for path in _find_open(thread, by_device.values()))
-            for path in [*opened, *_find_mappings(pid, by_device)]:
+            mapped = (path for is_of, path in _find_mappings(pid, by_device) if is_of not in found)
+            for path in chain(opened, mapped):
                 with contextlib.suppress(OSError):
                     facts = path.stat()
                     if facts.st_dev in by_device:
@@ -159,13 +167,30 @@ def _find_open(pid: int, mounts: Collection[str]) -> Iterator[Path]:
                 yield Path(f"/proc/{pid}/fd/{name}")
 
 
-def _find_mappings(pid: int, devices: Iterable[int]) -> Iterator[Path]:
-    """Yield the links of a process's mappings of files on these devices."""
-    numbers = {f"{os.major(device):02x}:{os.minor(device):02x}" for device in devices}
-    for line in Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines():
-        addresses, _, _, on, *_ = line.split(maxsplit=5)
-        if on in numbers:
-            yield Path(f"/proc/{pid}/map_files/{_as_linked(addresses)}")
+def _find_mappings(pid: int, devices: Iterable[int]) -> Iterator[tuple[tuple[int, int], Path]]:
+    """Yield the links of a process's mappings of files on these devices, each after its file: device and inode."""
+    numbers = {device: f" {os.major(device):02x}:{os.minor(device):02x} ".encode() for device in devices}
+    with Path(f"/proc/{pid}/maps").open("rb") as file:
+        rest = b""
+        while part := file.read(_PART_BYTES):
+            lines, _, rest = (rest + part).rpartition(b"\n")
+            for device, number in numbers.items():
+                with _searching:
+                    found = list(_find_lines(lines, number))
+                for addresses, inode in found:
+                    yield (device, inode), Path(f"/proc/{pid}/map_files/{_as_linked(addresses)}")
+
+
+def _find_lines(lines: bytes, number: bytes) -> Iterator[tuple[str, int]]:
+    """Yield addresses and inode of those lines of /proc/PID/maps that have a device; no others are taken apart."""
+    at = lines.find(number)
+    while at >= 0:
+        end = lines.find(b"\n", at)
+        line = lines[lines.rfind(b"\n", 0, at) + 1 : end if end >= 0 else None]
+        addresses, _, _, on, inode, *_ = line.split(maxsplit=5)
+        if on == number.strip():  # else it stands in a name
+            yield addresses.decode(), int(inode)
+        at = lines.find(number, end) if end >= 0 else -1
 
 
 def _as_linked(addresses: str) -> str:

@@ -381,6 +381,8 @@ class Agents:
         await self._kernels.name_slots(self.slot_word)
         await self.leaving.plan(message)  # before it is given anything
         await self.shell.add_node(message, owner, earlier.heard_ms if earlier is not None and is_other else None)
+        for one in message.held:
+            self._kernels.note_token(one.session)
         if earlier is None or earlier.message.address != message.address:  # it may have moved meanwhile
             await tell_moved(message, self.shell.active_leases, self._kernels.tell)
         for lease in unknown:

@@ -162,25 +162,32 @@ class BrokerDoors:
                 continue
             try:
                 now = await asyncio.to_thread(resolve, self._settings.host)
-                for index, (host, port) in gone:
-                    if now != host:  # else the name service does not know yet, or it was away for a moment
-                        self._move(index, now, port)
             except OSError as error:
                 self._warn(str(error.strerror))
+                continue
+            problems = [
+                self._move(index, now, port)
+                for index, (host, port) in gone
+                if now != host  # else the name service does not know yet, or it was away for a moment
+            ]
+            if any(problems):
+                self._warn("; ".join(dict.fromkeys(problem for problem in problems if problem)))
+            elif problems:
+                self._problem = ""
 
-    def _move(self, index: int, host: str, port: int) -> None:
-        """Listen at another address instead. Raises OSError where the host has not got it (yet)."""
+    def _move(self, index: int, host: str, port: int) -> str:
+        """Listen at another address instead. Return why not, where the host has not got it (yet), or not its port."""
         if not is_of_this_host(host):
-            raise OSError(0, f"The name {self._settings.host!r} leads to {host}, which this host has not")
+            return f"The name {self._settings.host!r} leads to {host}, which this host has not"
         before = self._listens_at[index]
-        with contextlib.suppress(zmq.ZMQError):
-            self._sockets[index].unbind(before)
         try:
             now = self._listen(index, write_address(host, port))
         except zmq.ZMQError as error:
-            raise OSError(error.errno, f"{write_address(host, port)}: {error.strerror}") from None
-        self._problem = ""
+            return f"{write_address(host, port)}: {error.strerror}"
+        with contextlib.suppress(zmq.ZMQError):  # not before: where it cannot move, the host may have that one again
+            self._sockets[index].unbind(before)
         self._log.info("listening again", before=before, now=now)
+        return ""
 
     def _warn(self, problem: str) -> None:
         """Say once, and not at each look, why nobody can come."""

@@ -174,6 +174,11 @@ class Kernels:
             if (route := self._routes.pop(known.name, None)) is not None:  # its kernel came before this agent did
                 self._known[route].session, self._routes[held.session] = held.session, route
 
+    def note_token(self, session: SessionId) -> None:
+        """Let the leases of a session be its kernel's, which came before the agent that has them did."""
+        if (kernel := self._known.get(self._routes.get(session, b""))) is not None:
+            self.shell.note_token(session, kernel.token)
+
     async def renew_session(self, session: SessionId) -> None:
         """Let a notebook go on by another session, whose request waits for what its node does not say to be over.
 

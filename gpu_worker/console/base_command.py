@@ -57,13 +57,13 @@ class Command(Application):
         "exit-with-stdin": ({"Command": {"exit_with_stdin": True}}, "End when standard input ends."),
     }
 
-    @catch_config_error
     def print_help(self, classes: bool = False) -> None:  # noqa: FBT001, FBT002  as traitlets has it
         """Print it for whoever reads, be it the first lines."""
         with end_quietly_on_broken_pipe():
             super().print_help(classes)
             sys.stdout.flush()
 
+    @catch_config_error
     def initialize(self, argv: list[str] | None = None) -> None:
         """Read the command line and the configuration file."""
         self.given = tuple(sys.argv[1:] if argv is None else argv)

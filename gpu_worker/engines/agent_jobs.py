@@ -43,6 +43,10 @@ class JobState(msgspec.Struct, frozen=True):
     ends_at_ms: int | None = None
     #: It is never.
     has_no_end: bool = False
+    #: It waits for somebody to let it go on, and not for a host: its time to come is not given back for that.
+    is_held: bool = False
+    #: It waits, but nothing comes of it: another one may be started.
+    has_failed: bool = False
 
 
 class AgentJobs(Protocol):

@@ -166,8 +166,9 @@ class Fleet:
         return ForgetNode(agent.node, state.words)
 
     def _follow(self, agent: FleetAgent, load: NodeLoad | None, state: JobState, now_ms: int) -> None:
-        if state.status is JobStatus.WAITING:  # Slurm was silent for a moment, or has put it back in its queue
-            agent.running_since_ms = None
+        if state.status is JobStatus.WAITING:
+            if not state.is_held:  # Slurm was silent for a moment, or has put it back in its queue
+                agent.running_since_ms = None
         elif agent.running_since_ms is None:
             agent.running_since_ms = now_ms
         if load is None:
@@ -230,8 +231,11 @@ class Fleet:
         actions: list[Action] = []
         starting = self._at(Stage.STARTING)
         for agent in starting:
-            since_ms = agent.running_since_ms
+            since_ms, state = agent.running_since_ms, jobs.get(agent.node, _MISSING)
             if agent.stopped_ms is not None:
+                actions += self._stop(agent, now_ms)
+            elif state.has_failed:
+                self.note_failure(f"{agent.node} will not come: {state.words}", now_ms)
                 actions += self._stop(agent, now_ms)
             elif since_ms is not None and now_ms - since_ms > self._settings.start_limit_ms:
                 self.note_failure(f"{agent.node} {_NOT_COME}", now_ms)

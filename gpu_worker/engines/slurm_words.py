@@ -32,9 +32,12 @@ _STUCK: Mapping[str, str] = {
     "InvalidQOS": "has a QOS that Slurm does not know any more (SlurmAgents.qos)",
     "JobHeldAdmin": "is held by an admin of the cluster",
     "JobHeldUser": "is held by the pool's user there (scontrol release lets it go on)",
-    "launch failed requeued held": "could not be started on its node and is held (scontrol release lets it go on)",
+    "launch failed requeued held": "could not be started on its node",
     "DependencyNeverSatisfied": "waits for another one that will never end well (SlurmAgents.options)",
 }
+_HELD = frozenset(("JobHeldAdmin", "JobHeldUser"))
+#: Of these no waiting makes an agent, and nobody meant to keep the job waiting.
+_FAILED = frozenset(("launch failed requeued held", "DependencyNeverSatisfied"))
 
 
 def read_states(lines: str, nodes: Mapping[str, str], now_ms: int) -> dict[str, JobState]:
@@ -61,7 +64,8 @@ def read_states(lines: str, nodes: Mapping[str, str], now_ms: int) -> dict[str, 
 def _read_state(state: str, reason: str, start: str, partition: str, left: str, now_ms: int) -> JobState:
     if state in _WAITING:
         now = datetime.fromtimestamp(now_ms / 1000)  # noqa: DTZ006  to be compared with what has no zone either
-        return JobState(JobStatus.WAITING, say_waiting(reason, partition, start, now))
+        why, words = reason.strip("()"), say_waiting(reason, partition, start, now)
+        return JobState(JobStatus.WAITING, words, is_held=why in _HELD, has_failed=why in _FAILED)
     if state in _RUNNING:
         left_ms = read_left_ms(left) if state == "RUNNING" else None
         if left_ms is None or left_ms >= NEVER_MS:

@@ -8,7 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import xxhash
 
+from bulletin.wire.messages import FileVersion, FolderFound, FolderProbe, StoreFile
+from bulletin_magic.connection.folder_listing import FolderLimits
+from bulletin_magic.connection.folder_server import FolderServer
 from bulletin_magic.connection.kept_rights import set_rights
 
 Replace = Callable[[int], os.stat_result]
@@ -86,3 +90,35 @@ def test_a_list_of_its_folder_opens_it_to_nobody_who_could_not_open_it_before(be
 def test_a_new_one_has_its_mode(before: Path, replace: Replace) -> None:
     before.unlink()
     assert stat.S_IMODE(replace(0o644).st_mode) == 0o644
+
+
+@only_root
+@pytest.mark.parametrize("is_another_there", [False, True])
+def test_what_somebody_has_put_in_its_place_meanwhile_gives_it_no_group(
+    tmp_path: Path, *, is_another_there: bool
+) -> None:
+    """Whoever may write to the folder may take away what they cannot read, and put a file of another group there."""
+    folder, data = tmp_path.resolve(), b"as the cell has it"
+    server = FolderServer(FolderLimits)
+    server.announce(FolderProbe(path=str(folder), token=".bulletin-token"), "0123456789abcdef")
+    server.answer(FolderFound(root=str(folder), is_shared=False), ())
+    (folder / "data").write_text("as it was")
+    facts = (folder / "data").stat()
+    (folder / "data").unlink()
+    if is_another_there:
+        (folder / "data").write_text("another")
+        os.chown(folder / "data", -1, 61_000)
+    stored = StoreFile(
+        number=1,
+        root=str(folder),
+        path="data",
+        offset=0,
+        total=len(data),
+        mode=0o664,
+        digest=xxhash.xxh3_128_hexdigest(data),
+        base=FileVersion(facts.st_size, facts.st_mtime_ns),
+    )
+    server.answer(stored, (data,))
+    written = next(path for path in folder.iterdir() if path.is_file() and path.read_bytes() == data)
+    assert (written.name != "data") == is_another_there, "beside it"
+    assert (written.stat().st_gid, stat.S_IMODE(written.stat().st_mode)) == (os.getgid(), 0o604)

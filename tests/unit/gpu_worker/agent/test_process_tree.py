@@ -1,6 +1,7 @@
 """What processes use together is counted once, and exactly where it may be too much."""
 
 import ctypes
+import mmap
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gpu_worker.agent import process_tree
 from gpu_worker.agent.process_tree import UseGauge, find_descendants, find_shared_memory, open_descendants
 from tests.integration.conftest import until
 
@@ -146,6 +148,36 @@ for at in range(0, size, 2**21):
 print('ready', flush=True)
 sys.stdin.read()
 """
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root sees what mappings are of")
+def test_long_lists_of_mappings_are_looked_through_part_by_part_and_by_one_thread_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Threads that look through them would keep the one that serves all users waiting."""
+    searches = list[str]()
+
+    class Noted:
+        """A lock that notes its uses, and whether two are at once."""
+
+        def __enter__(self) -> None:
+            assert taken.acquire(blocking=False)
+            searches.append("begun")
+
+        def __exit__(self, *_: object) -> None:
+            taken.release()
+
+    taken = threading.Lock()
+    before = find_shared_memory([os.getpid()])
+    mapped = [mmap.mmap(-1, MB, mmap.MAP_SHARED) for _ in range(5)]
+    for one in mapped:
+        one.write(b"x" * MB)
+    monkeypatch.setattr(process_tree, "_PART_BYTES", 100)
+    monkeypatch.setattr(process_tree, "_searching", Noted())
+    assert find_shared_memory([os.getpid()]) - before >= 5 * MB
+    assert len(searches) > len(mapped)
+    for one in mapped:
+        one.close()
 
 
 def test_tables_of_pages_count_too() -> None:

@@ -98,6 +98,7 @@ def test_a_notebook_hears_of_its_lease_whether_it_or_its_agent_came_first_to_a_b
         says(pool, "ann")
     told = [(route, one.lease) for route, one in pool.to_routes if isinstance(one, wire.NodeMoved)]
     assert told == [(b"ann", "l")], "where its node is: that may have moved, too"
+    assert pool.shell.active_leases[LeaseId("l")].token == "ann-token", "else its notebook is taken for one in silence"
     assert hears(pool, session) == ["ann"]
     says(pool, "ann", wire.Ping())
     assert hears(pool, session) == ["ann"], "and it stays so"

@@ -1,5 +1,6 @@
 """How many agents there are, under a virtual clock: no test here waits for anything."""
 
+import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
@@ -161,6 +162,46 @@ def test_a_job_that_waits_has_its_time_to_come_from_its_start_on_whatever_was_no
     bench.jobs["n1"] = RUNNING
     assert bench.step(1_000) == []
     assert bench.step(5 * MINUTE + 1) == [StopAgent("n1")]
+
+
+def test_a_job_that_is_held_after_it_has_run_gets_no_more_time_to_come() -> None:
+    """As by scontrol requeuehold."""
+    bench = Bench()
+    bench.wait(1)
+    bench.step()
+    bench.jobs["n1"] = RUNNING
+    assert bench.step(1_000) == []
+    bench.jobs["n1"] = msgspec.structs.replace(WAITING, is_held=True)
+    assert bench.step(5 * MINUTE) == []
+    assert bench.step(1) == [StopAgent("n1")]
+    bench.jobs["n1"] = OVER
+    assert bench.step(6_000) == [ForgetNode("n1", OVER.words), StartAgents(1)]
+
+
+def test_a_job_that_is_held_before_it_has_run_waits_for_whoever_holds_it() -> None:
+    bench = Bench()
+    bench.wait(1)
+    bench.step()
+    bench.jobs["n1"] = msgspec.structs.replace(WAITING, is_held=True)
+    assert bench.step(60 * MINUTE) == []
+
+
+@pytest.mark.parametrize("before", [WAITING, RUNNING])
+def test_a_job_that_could_not_be_started_and_is_put_back_is_a_start_that_failed(before: JobState) -> None:
+    """As Slurm does it where the prolog of a host fails: its reason is "launch failed requeued held"."""
+    bench = Bench()
+    bench.wait(1)
+    bench.step()
+    bench.jobs["n1"] = before
+    assert bench.step(1_000) == []
+    bench.jobs["n1"] = JobState(JobStatus.WAITING, "Slurm: it could not be started on its node", has_failed=True)
+    assert bench.step(1_000) == [StopAgent("n1")]
+    assert bench.fleet.say(bench.jobs, bench.now_ms) == (
+        "no node could be started: n1 will not come: Slurm: it could not be started on its node"
+    )
+    bench.jobs["n1"] = OVER
+    assert bench.step(4_000) == [ForgetNode("n1", OVER.words)], "what failed is tried again a little later"
+    assert bench.step(1_000) == [StartAgents(1)]
 
 
 def test_an_idle_agent_is_drained_and_then_ended() -> None:

@@ -123,6 +123,23 @@ def test_when_a_job_ends_is_not_known_while_it_does_not_run() -> None:
     assert [node for node, state in states.items() if state.ends_at_ms] == ["slurm-b"]
 
 
+@pytest.mark.parametrize(
+    ("reason", "is_held", "has_failed"),
+    [
+        ("JobHeldUser", True, False),
+        ("JobHeldAdmin", True, False),
+        ("launch failed requeued held", False, True),
+        ("DependencyNeverSatisfied", False, True),
+        ("Resources", False, False),
+    ],
+)
+def test_a_job_that_is_held_is_told_from_one_that_could_not_be_started(
+    reason: str, is_held: bool, has_failed: bool
+) -> None:
+    state = read_states(f"slurm-a|PENDING|{reason}|N/A|gpu|4:00:00\n", {"slurm-a": ""}, NOW_MS)["slurm-a"]
+    assert (state.status, state.is_held, state.has_failed) == (JobStatus.WAITING, is_held, has_failed)
+
+
 def test_of_several_partitions_it_is_said_that_they_are() -> None:
     assert say_waiting("Resources", "gpu,long", "N/A", NOW) == "Slurm: the partitions gpu, long have none free"
 
