@@ -53,10 +53,16 @@ def first_late(accounts: AllLimits, at: Account) -> RequestId | None:
 
 
 def kept_for_late(accounts: AllLimits, at: Account, account: Account, entry: QueueEntry) -> int:
-    """Find what a project's limit keeps from a request of an account in it for those that are late."""
+    """Find what a project's limit keeps from a request of an account in it for others: late, or put first by hand.
+
+    While somebody was put first, others inside lose nothing of what is kept for those who are late.
+    """
     foremost = first_by_hand(accounts, at) if at is account else None
-    if foremost is not None and foremost.id != entry.id:
-        return foremost.shape.cost
+    by_hand = foremost.shape.cost if foremost is not None and foremost.id != entry.id else 0
+    return max(by_hand, _kept_for_those_late(accounts, at, account, entry))
+
+
+def _kept_for_those_late(accounts: AllLimits, at: Account, account: Account, entry: QueueEntry) -> int:
     first, held = first_late(accounts, at), at.held_inside
     is_before = first is None or _goes_before(at, account, entry, first) or _is_over_before(accounts, at, entry, first)
     kept = 0 if first is None or is_before else at.late[first]
