@@ -25,10 +25,10 @@ def note_held_inside(state: State, at: Account) -> None:
     if found != at.held_inside:
         at.held_inside = found
         at.note_change()
-    if found is None:
-        state.patience.held_inside.pop(at.project.id, None)
+    if found is None and until is None:
+        state.patience.noted_limits.pop(at.project.id, None)
     else:
-        state.patience.held_inside[at.project.id] = None
+        state.patience.noted_limits[at.project.id] = at.changes
 
 
 def _find(state: State, at: Account, late: Request) -> HeldInside | None:

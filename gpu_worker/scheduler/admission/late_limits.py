@@ -21,17 +21,29 @@ from gpu_worker.scheduler.state import State
 
 
 def leave_to_late(state: State, projects: Iterable[ProjectId]) -> list[Action]:
-    """Evict hot sessions that stand in the way of who is late at a limit of these projects, or of touched leases'."""
+    """Evict hot sessions that stand in the way of who is late at a limit of these projects, or of touched leases'.
+
+    What was noted of a limit is found anew where its project has changed: a lease that is gone is touched no more.
+    """
     if any(kind.longest_ms is not None for kind in state.accounts.kinds) or state.planned_drains:
         state.accounts.kinds = kinds_in_use(state.nodes.values())  # the time until the drain has become shorter
     touched = (state.leases[name].project for name in state.touched if name in state.leases)
-    names = dict.fromkeys([*projects, *touched, *state.patience.held_inside])
+    names = dict.fromkeys([*projects, *touched, *_changed(state)])
     known = (state.accounts.of(name) for name in names if name in state.accounts.by_id)
     accounts = {at.project.id: at for one in known for at in one.path if at.limit is not None}
     for at in accounts.values():
         note_held_inside(state, at)
     in_way = [lease for at in accounts.values() for lease in (*_in_way(state, at), *_in_way_by_then(state, at))]
     return [departures.evict(state, lease) for lease in {lease.id: lease for lease in in_way}.values()]
+
+
+def _changed(state: State) -> Iterator[ProjectId]:
+    """List the projects of whose limit something is noted that may be otherwise now."""
+    by_id = state.accounts.by_id
+    for name, changes in state.patience.noted_limits.items():
+        at = by_id.get(name)
+        if at is not None and (at.held_inside is not None or at.changes != changes):
+            yield name
 
 
 def _in_way(state: State, at: Account) -> Iterator[Lease]:
