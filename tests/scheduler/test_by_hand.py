@@ -363,3 +363,18 @@ def test_what_a_lead_holds_does_not_pass_other_projects_by_its_release(is_by_lea
     release(pool, "lab.friend/1")
     assert granted(pool.free("other.zed:1")) == [first]
     pool.replay()
+
+
+def test_whom_a_limit_is_kept_from_for_who_was_put_first_reads_so() -> None:
+    pool = Quotas(project("lab", limit_milli=4000))
+    pool.join("a", slots(8))
+    pool.busy("lab.ann", "lab.bob", walltime_ms=5 * MINUTE)
+    pool.wants("lab.cem", gpus=4)
+    put_first(pool, "lab.cem/1")
+    assert pool.wants("lab.dan", walltime_ms=20 * MINUTE) == []
+    assert pool.why("lab.dan/1").reason == (
+        "project 'lab' uses 2 of 4 GPUs that it may use, and keeps 2 GPUs of the rest "
+        "for a request that was put first in the project"
+    )
+    assert pool.order(["lab.ann:1", "lab.bob:1"]) == ["lab.cem:1"]
+    pool.replay()

@@ -11,7 +11,7 @@ from bulletin.ids import ProjectId
 from gpu_worker.scheduler import departures
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.branches import Branch
-from gpu_worker.scheduler.accounts.kept_limits import first_by_hand, first_late
+from gpu_worker.scheduler.accounts.kept_limits import first_late
 from gpu_worker.scheduler.actions import Action
 from gpu_worker.scheduler.admission.held_inside import note_held_inside
 from gpu_worker.scheduler.leases.leases import Lease, Request
@@ -42,8 +42,9 @@ def _changed(state: State) -> Iterator[ProjectId]:
     by_id = state.accounts.by_id
     for name, changes in state.patience.noted_limits.items():
         at = by_id.get(name)
-        if at is not None and (at.held_inside is not None or at.changes != changes):
+        if at is not None and (at.held_inside is not None or at.foremost is not None or at.changes != changes):
             yield name
+    yield from (project for project, _ in state.boosts.until_ms)
 
 
 def _in_way(state: State, at: Account) -> Iterator[Lease]:
@@ -51,13 +52,14 @@ def _in_way(state: State, at: Account) -> Iterator[Lease]:
 
     For whom an admin put first those of its own project leave.
     """
-    first, foremost = first_late(state.accounts, at), first_by_hand(state.accounts, at)
+    first, by_hand = first_late(state.accounts, at), at.first_by_hand
     if first is not None:
         until_ms = at.late_until[1] if at.late_until is not None and at.late_until[0] == first else None
         yield from _in_way_of(state, at, state.pending[first], until_ms)
-    if foremost is not None and foremost.id != first:
-        late = state.pending[foremost.id]
-        yield from (one for one in _in_way_of(state, at, late, None) if one.project == late.project)
+    if by_hand is not None and by_hand.request != first:
+        late = state.pending[by_hand.request]
+        in_way = _in_way_of(state, at, late, by_hand.until_ms)
+        yield from (one for one in in_way if one.project == late.project)
 
 
 def _in_way_of(state: State, at: Account, late: Request, until_ms: int | None) -> Iterator[Lease]:

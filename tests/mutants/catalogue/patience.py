@@ -224,7 +224,7 @@ PATIENCE = (
     (
         "limit-not-kept-for-whom-an-admin-put-first",
         "accounts/kept_limits.py",
-        "first_by_hand",
+        "may_start_by_hand",
         "foremost is None or at.limit is None or not foremost.shape.cost",
         "True",
         "the limit of a project is kept for whom an admin put first",
@@ -240,9 +240,9 @@ PATIENCE = (
     (
         "limit-kept-for-whom-an-admin-put-first-who-may-not-run",
         "accounts/kept_limits.py",
-        "first_by_hand",
-        "is_held and _Starting(accounts, at).may_start(late)",
-        "is_held",
+        "may_start_by_hand",
+        "_Starting(accounts, at).may_start(late)",
+        "True",
         "no limit is kept for whom an admin put first that could not start whatever it keeps",
     ),
     (
