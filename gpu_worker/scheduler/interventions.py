@@ -39,6 +39,7 @@ def intervene(state: State, event: Intervention) -> list[Action]:
             if event.request in state.pending:
                 state.put_first(state.pending[event.request])
                 state.patience.note_late(state.accounts, state.pending[event.request])  # with its turn
+                state.patience.noted_limits[state.pending[event.request].project] = -1  # is to be looked at
         case CellRequeued():
             lease = state.leases.get(event.lease)
             if lease is not None and lease.phase is Phase.BUSY and lease.qos in state.qos:
@@ -63,16 +64,20 @@ def intervene(state: State, event: Intervention) -> list[Action]:
 
 
 def _hold(state: State, request: Request, hold: RequestHold | None) -> None:
-    """Hold a request, by whom this says, or release it. For how long its own user has held it, it has not waited.
+    """Hold a request, by whom this says, or release it. It has waited meanwhile where an admin of the pool has held it.
 
-    Else whoever keeps a request held could pass all who wait, at any time.
+    Else whoever keeps a request of theirs held, or has the lead of their project do so, could pass all who wait, at any
+    time.
     """
     before, key = request.hold, request.entry.key
-    if before is not None and not before.is_by_admin:
-        held_ms = state.accounts.now_ms - before.from_ms
+    if before is not None and (before.is_by_lead or not before.is_by_admin):
+        known_ms, held_ms = request.held_ms, state.accounts.now_ms - before.from_ms
+        request.held_ms += held_ms
         request.since_ms += held_ms
-        state.set_key(request, key._replace(due=key.due + held_ms // DUE_TO_MS))
+        steps = request.held_ms // DUE_TO_MS - known_ms // DUE_TO_MS  # of all holds together: many short ones count
+        state.set_key(request, key._replace(due=key.due + steps))
     state.hold(request, hold)
+    state.patience.noted_limits[request.project] = -1  # it may have been put first
 
 
 def drain_due(state: State) -> None:

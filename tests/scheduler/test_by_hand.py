@@ -7,7 +7,7 @@ from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Reclaim, Right
 from gpu_worker.scheduler.interventions import MOST_MORE_MS, most_more_ms
 from gpu_worker.scheduler.invariants import check
-from gpu_worker.scheduler.policy.projects import Budget
+from gpu_worker.scheduler.policy.projects import Budget, QoS
 from tests.scheduler.bench import MINUTE, SETTINGS, Bench, evicted, granted, project, slots
 from tests.scheduler.quota_bench import Quotas
 
@@ -322,3 +322,59 @@ def test_a_boost_is_kept_when_settings_change() -> None:
     assert places(bench, "ann/1", "bob/1") == ["bob/1", "ann/1"]
     bench.later(10 * MINUTE)
     assert places(bench, "ann/1", "bob/1") == ["ann/1", "bob/1"]
+
+
+def held_on(pool: Quotas, request: str, steps: int, step_ms: int, *, is_by_lead: bool = False) -> None:
+    """Hold a request anew, so many times."""
+    for _ in range(steps):
+        pool.say(ev.RequestHeld(RequestId(request), "", is_by_lead, is_by_lead))
+        pool.later(step_ms)
+
+
+@pytest.mark.parametrize("step_ms", [9_990, 10_010])
+@pytest.mark.parametrize("is_by_lead", [False, True])
+def test_who_keeps_a_request_held_by_many_short_holds_is_due_as_after_one_long_one(
+    step_ms: int, is_by_lead: bool
+) -> None:
+    pool = Quotas(project("lab", limit_milli=1000))
+    pool.join("a", slots(1))
+    pool.busy("lab.zed")
+    pool.wants("lab.game")
+    held_on(pool, "lab.game/1", 30, step_ms, is_by_lead=is_by_lead)
+    pool.wants("lab.honest")
+    held_on(pool, "lab.game/1", 100, step_ms, is_by_lead=is_by_lead)
+    release(pool, "lab.game/1")
+    assert granted(pool.free("lab.zed:1")) == ["lab.honest:1"]
+    pool.replay()
+
+
+@pytest.mark.parametrize(("is_by_lead", "first"), [(True, "other.honest:1"), (False, "lab.friend:1")])
+def test_what_a_lead_holds_does_not_pass_other_projects_by_its_release(is_by_lead: bool, first: str) -> None:
+    """What an admin of the pool has held has waited, and is late; a lead would so have a friend pass who is late."""
+    qos = QoS(name="interactive", priority=1, walltime_ms=600 * MINUTE, queued_per_user=4, patience_ms=60 * MINUTE)
+    pool = Quotas(project("lab"), project("other"), qos=(qos,))
+    pool.join("a", slots(1))
+    pool.busy("other.zed")
+    pool.wants("lab.friend")
+    pool.say(ev.RequestHeld(RequestId("lab.friend/1"), "", True, is_by_lead))
+    pool.later(15 * MINUTE)
+    pool.wants("other.honest")
+    pool.later(65 * MINUTE)
+    release(pool, "lab.friend/1")
+    assert granted(pool.free("other.zed:1")) == [first]
+    pool.replay()
+
+
+def test_whom_a_limit_is_kept_from_for_who_was_put_first_reads_so() -> None:
+    pool = Quotas(project("lab", limit_milli=4000))
+    pool.join("a", slots(8))
+    pool.busy("lab.ann", "lab.bob", walltime_ms=5 * MINUTE)
+    pool.wants("lab.cem", gpus=4)
+    put_first(pool, "lab.cem/1")
+    assert pool.wants("lab.dan", walltime_ms=20 * MINUTE) == []
+    assert pool.why("lab.dan/1").reason == (
+        "project 'lab' uses 2 of 4 GPUs that it may use, and keeps 2 GPUs of the rest "
+        "for a request that was put first in the project"
+    )
+    assert pool.order(["lab.ann:1", "lab.bob:1"]) == ["lab.cem:1"]
+    pool.replay()

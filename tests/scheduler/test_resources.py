@@ -1,5 +1,7 @@
 """Cells that ask for more than a number of slots: GPU types and memory, slices, CPUs, host memory. Step by step."""
 
+import pytest
+
 from gpu_worker.scheduler import events as ev
 from tests.scheduler.bench import MINUTE, Bench, evicted, granted, models, project, reclaimed, refused, slots
 from tests.scheduler.quota_bench import Quotas
@@ -289,3 +291,14 @@ def test_a_node_with_too_few_cpus_is_none_that_a_cell_could_wait_for(bench: Benc
     assert bench.ask("ann", cpus=8) == []
     assert bench.why("ann/1").reason == "no connected node has all that it asks for"
     assert bench.why("ann/1").wait_ms is None
+
+
+@pytest.mark.parametrize(("cpus", "says"), [(2, " (2 slices are free: --gpu-type MIG)"), (4, "")])
+def test_who_waits_reads_of_slices_only_where_their_node_has_what_else_is_asked_for(cpus: int, says: str) -> None:
+    bench = Bench()
+    bench.join("whole", slots(1), cpus=8)
+    bench.join("parts", slots(2, "mig"), cpus=2)
+    bench.ask("eve")
+    bench.start("eve:1")
+    bench.ask("ann", cpus=cpus)
+    assert bench.why("ann/1").reason == f"the only GPU is busy{says}"

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from bulletin.ids import LeaseId, ProjectId, RequestId, UserName
-from gpu_worker.scheduler.accounts.late_lines import HeldInside, LateLines
+from gpu_worker.scheduler.accounts.late_lines import FirstByHand, HeldInside, LateLines
 from gpu_worker.scheduler.leases.leases import LEAVING, Lease, insert_hot
 from gpu_worker.scheduler.leases.life import Phase
 from gpu_worker.scheduler.leases.shapes import QueueEntry, QueueKey, Shape
@@ -132,6 +132,7 @@ class Account(UsageTotals, kw_only=True):
     first_late_cache: tuple[tuple[object, ...], RequestId | None] | None = None
     late_until: tuple[RequestId, int] | None = None  #: that one, and what is over by when is not in its way
     held_inside: HeldInside | None = None  #: for whom it is kept from when a limit inside lets them through
+    first_by_hand: FirstByHand | None = None  #: for whom it is kept from its own users
     firm: frozenset[str] = frozenset()  #: classes of service that never borrow
     passed: QueueEntry | None = None  #: the first request that an admin put first, and that waits in this walk
     #: It among its siblings, and its own users among the projects inside it.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from bulletin.ids import RequestId
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.kept_limits import AllLimits, first_late
-from gpu_worker.scheduler.accounts.late_lines import HeldInside
+from gpu_worker.scheduler.accounts.late_lines import FirstByHand, HeldInside
 
 
 class Headroom(NamedTuple):
@@ -22,6 +22,7 @@ class Headroom(NamedTuple):
     late: tuple[RequestId, int] | None  #: for whom its limit keeps how much
     late_until: tuple[RequestId, int] | None  #: and what is over by when is not in the way of that
     held_inside: HeldInside | None  #: and for whom from when one inside lets them through
+    first_by_hand: FirstByHand | None  #: and for whom from its own users
     late_covered: tuple[RequestId, int] | None  #: the same of its guarantee
     changes: int  #: of what has a budget, of which anything may matter
 
@@ -42,6 +43,7 @@ def headroom(accounts: AllLimits, account: Account, most: int) -> Headroom:
         late=None if late is None else (late, account.late[late]),
         late_until=account.late_until,
         held_inside=account.held_inside,
+        first_by_hand=account.first_by_hand,
         late_covered=account.late_within(account.guaranteed),
         changes=0 if account.project.budget is None else account.changes,
     )

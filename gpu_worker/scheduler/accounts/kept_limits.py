@@ -53,10 +53,15 @@ def first_late(accounts: AllLimits, at: Account) -> RequestId | None:
 
 
 def kept_for_late(accounts: AllLimits, at: Account, account: Account, entry: QueueEntry) -> int:
-    """Find what a project's limit keeps from a request of an account in it for those that are late."""
-    foremost = first_by_hand(accounts, at) if at is account else None
-    if foremost is not None and foremost.id != entry.id:
-        return foremost.shape.cost
+    """Find what a project's limit keeps from a request of an account in it for others: late, or put first by hand.
+
+    While somebody was put first, others inside lose nothing of what is kept for those who are late.
+    """
+    by_hand = kept_by_hand(accounts, at, entry) if at is account else 0
+    return max(by_hand, _kept_for_those_late(accounts, at, account, entry))
+
+
+def _kept_for_those_late(accounts: AllLimits, at: Account, account: Account, entry: QueueEntry) -> int:
     first, held = first_late(accounts, at), at.held_inside
     is_before = first is None or _goes_before(at, account, entry, first) or _is_over_before(accounts, at, entry, first)
     kept = 0 if first is None or is_before else at.late[first]
@@ -65,17 +70,21 @@ def kept_for_late(accounts: AllLimits, at: Account, account: Account, entry: Que
     return kept + (held.kept if accounts.now_ms + entry.key.walltime_ms > held.until_ms else 0)
 
 
-def first_by_hand(accounts: AllLimits, at: Account) -> QueueEntry | None:
-    """Find the request that stands before all others of a project since an admin wants that, if it could start.
+def kept_by_hand(accounts: AllLimits, at: Account, entry: QueueEntry) -> int:
+    """Find what a project's limit keeps from a request of its own users for one that an admin put first."""
+    first, foremost = at.first_by_hand, at.foremost
+    if first is None or foremost is None or foremost.id != first.request or entry.id == first.request:
+        return 0
+    return 0 if accounts.now_ms + entry.key.walltime_ms <= first.until_ms else first.cost
 
-    The project's limit is kept for it from its own users; whether it is late, too, makes no difference.
-    """
+
+def may_start_by_hand(accounts: AllLimits, at: Account) -> bool:
+    """Whether the request that stands before all others of a project could start if the limit is kept for it."""
     foremost = at.foremost
     if foremost is None or at.limit is None or not foremost.shape.cost:
-        return None
+        return False
     late = LateRequest(at.project.id, foremost.user, foremost.key.walltime_ms, foremost.shape, 0, foremost.key.turn)
-    is_held = any(kind.holds(foremost.shape) for kind in accounts.kinds)
-    return foremost if is_held and _Starting(accounts, at).may_start(late) else None
+    return _Starting(accounts, at).may_start(late)
 
 
 def kept_for_own_late(accounts: AllLimits, at: Account, account: Account, entry: QueueEntry) -> int:

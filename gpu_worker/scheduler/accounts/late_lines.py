@@ -28,6 +28,14 @@ class HeldInside(NamedTuple):
     kept: int  #: what cells that are over by then do not leave it; thousandths of a GPU
 
 
+class FirstByHand(NamedTuple):
+    """A request that an admin put first, for which its project's limit is kept from its own users."""
+
+    request: RequestId
+    cost: int
+    until_ms: int  #: what is over by then is not in its way
+
+
 #: Late requests of one project that ask for the same.
 Line = tuple[Shape, ProjectId]
 

@@ -1,11 +1,13 @@
-"""When limits let a late request through at the latest: until then they are used by what is over by then."""
+"""When limits let a request through that they are kept for: until then they are used by what is over by then."""
 
 import itertools
 
 from gpu_worker.scheduler.accounts.account import Account
-from gpu_worker.scheduler.accounts.kept_limits import first_held_inside, first_late
-from gpu_worker.scheduler.accounts.late_lines import HeldInside
+from gpu_worker.scheduler.accounts.kept_limits import first_held_inside, first_late, may_start_by_hand
+from gpu_worker.scheduler.accounts.late_lines import FirstByHand, HeldInside
 from gpu_worker.scheduler.leases.leases import Lease, Request
+from gpu_worker.scheduler.leases.shapes import Shape
+from gpu_worker.scheduler.placement.feasible import may_hold
 from gpu_worker.scheduler.policy.projects import Preemption
 from gpu_worker.scheduler.state import State
 
@@ -25,10 +27,36 @@ def note_held_inside(state: State, at: Account) -> None:
     if found != at.held_inside:
         at.held_inside = found
         at.note_change()
-    if found is None:
-        state.patience.held_inside.pop(at.project.id, None)
+    by_hand = _first_by_hand(state, at)
+    if by_hand != at.first_by_hand:
+        at.first_by_hand = by_hand
+        at.note_change()
+    if found is None and until is None and at.foremost is None:
+        state.patience.noted_limits.pop(at.project.id, None)
     else:
-        state.patience.held_inside[at.project.id] = None
+        state.patience.noted_limits[at.project.id] = at.changes
+
+
+def _first_by_hand(state: State, at: Account) -> FirstByHand | None:
+    """Find the request put first that a project's limit holds back; None where it waits for a node instead.
+
+    What the limit keeps from others would idle for as long as that node is busy.
+    """
+    foremost = at.foremost
+    if foremost is None or at.limit is None or foremost.id not in state.pending:
+        return None
+    if not may_start_by_hand(state.accounts, at) or not _has_room(state, foremost.shape):
+        return None
+    until_ms = _over_ms(state, at, at.limit, state.pending[foremost.id])
+    return FirstByHand(foremost.id, foremost.shape.cost, until_ms - state.settings.start_ms)
+
+
+def _has_room(state: State, shape: Shape) -> bool:
+    """Whether a node has enough that is free, leaving or hot."""
+    if state.planned_drains:  # what a node holds depends on the time, too
+        return any(may_hold(state, node, shape) for node in state.nodes.values())
+    need = shape.lane, shape.need, shape.wants
+    return bool(state.room_index.find(need, state.nodes, lambda node: may_hold(state, node, shape)))
 
 
 def _find(state: State, at: Account, late: Request) -> HeldInside | None:
@@ -45,6 +73,11 @@ def _lets_through_ms(state: State, at: Account, limit: int, late: Request) -> in
     """When so many cells of a project are over that its limit lets a request through; None where others come before."""
     if late.id not in (first_late(state.accounts, at), first_held_inside(state.accounts, at)):
         return None
+    return _over_ms(state, at, limit, late)
+
+
+def _over_ms(state: State, at: Account, limit: int, late: Request) -> int:
+    """When so many cells of a project are over that its limit lets a request through."""
     state.follow_coverage()
     priority = state.qos[late.qos].priority
     staying = [one for one in _using(state, at) if not _gives_way(state, one, late, priority)]

@@ -11,7 +11,7 @@ from bulletin.ids import ProjectId
 from gpu_worker.scheduler import departures
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.branches import Branch
-from gpu_worker.scheduler.accounts.kept_limits import first_by_hand, first_late
+from gpu_worker.scheduler.accounts.kept_limits import first_late
 from gpu_worker.scheduler.actions import Action
 from gpu_worker.scheduler.admission.held_inside import note_held_inside
 from gpu_worker.scheduler.leases.leases import Lease, Request
@@ -21,11 +21,14 @@ from gpu_worker.scheduler.state import State
 
 
 def leave_to_late(state: State, projects: Iterable[ProjectId]) -> list[Action]:
-    """Evict hot sessions that stand in the way of who is late at a limit of these projects, or of touched leases'."""
+    """Evict hot sessions that stand in the way of who is late at a limit of these projects, or of touched leases'.
+
+    What was noted of a limit is found anew where its project has changed: a lease that is gone is touched no more.
+    """
     if any(kind.longest_ms is not None for kind in state.accounts.kinds) or state.planned_drains:
         state.accounts.kinds = kinds_in_use(state.nodes.values())  # the time until the drain has become shorter
     touched = (state.leases[name].project for name in state.touched if name in state.leases)
-    names = dict.fromkeys([*projects, *touched, *state.patience.held_inside])
+    names = dict.fromkeys([*projects, *touched, *_changed(state)])
     known = (state.accounts.of(name) for name in names if name in state.accounts.by_id)
     accounts = {at.project.id: at for one in known for at in one.path if at.limit is not None}
     for at in accounts.values():
@@ -34,18 +37,29 @@ def leave_to_late(state: State, projects: Iterable[ProjectId]) -> list[Action]:
     return [departures.evict(state, lease) for lease in {lease.id: lease for lease in in_way}.values()]
 
 
+def _changed(state: State) -> Iterator[ProjectId]:
+    """List the projects of whose limit something is noted that may be otherwise now."""
+    by_id = state.accounts.by_id
+    for name, changes in state.patience.noted_limits.items():
+        at = by_id.get(name)
+        if at is not None and (at.held_inside is not None or at.foremost is not None or at.changes != changes):
+            yield name
+    yield from (project for project, _ in state.boosts.until_ms)
+
+
 def _in_way(state: State, at: Account) -> Iterator[Lease]:
     """List hot sessions that would begin cells with what a project's limit keeps, least recently used first.
 
     For whom an admin put first those of its own project leave.
     """
-    first, foremost = first_late(state.accounts, at), first_by_hand(state.accounts, at)
+    first, by_hand = first_late(state.accounts, at), at.first_by_hand
     if first is not None:
         until_ms = at.late_until[1] if at.late_until is not None and at.late_until[0] == first else None
         yield from _in_way_of(state, at, state.pending[first], until_ms)
-    if foremost is not None and foremost.id != first:
-        late = state.pending[foremost.id]
-        yield from (one for one in _in_way_of(state, at, late, None) if one.project == late.project)
+    if by_hand is not None and by_hand.request != first:
+        late = state.pending[by_hand.request]
+        in_way = _in_way_of(state, at, late, by_hand.until_ms)
+        yield from (one for one in in_way if one.project == late.project)
 
 
 def _in_way_of(state: State, at: Account, late: Request, until_ms: int | None) -> Iterator[Lease]:

@@ -11,6 +11,7 @@ from bulletin.ids import RequestId
 from bulletin.units import HOUR_MS, MINUTE_MS, show_duration
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.branches import Branch, is_covered, lacks_of_quota, parting
+from gpu_worker.scheduler.accounts.kept_limits import kept_by_hand
 from gpu_worker.scheduler.actions import name_pools, show_price
 from gpu_worker.scheduler.estimate_cache import Start
 from gpu_worker.scheduler.estimates.room_words import name_slots, say_room
@@ -202,7 +203,7 @@ def _limit(state: State, request: Request, turn_ms: int | None) -> str | None:
 
 
 def _kept_for_late(state: State, request: Request) -> str | None:
-    """Say that a limit would let it through, but is kept for one that is late; None where that makes no difference."""
+    """Say that a limit would let it through, but is kept for one before it; None where that makes no difference."""
     account, cost, priority = (
         state.accounts.of(request.project),
         request.entry.shape.cost,
@@ -217,7 +218,10 @@ def _kept_for_late(state: State, request: Request) -> str | None:
         on_cpu = state.slot_catalog.is_on_cpu(request.lane)
         rest = show_gpus(min(kept, at.limit - at.used), on_cpu=on_cpu)
         uses = f"project {at.project.id!r} uses {_of(at.used, at.limit, on_cpu=on_cpu)} that it may use"
-        return f"{uses}, and keeps {rest} of the rest for somebody who has waited so long that nobody passes them"
+        is_by_hand = at is account and kept_by_hand(state.accounts, at, request.entry) == kept
+        late = "somebody who has waited so long that nobody passes them"
+        whom = "a request that was put first in the project" if is_by_hand else late
+        return f"{uses}, and keeps {rest} of the rest for {whom}"
     return None
 
 

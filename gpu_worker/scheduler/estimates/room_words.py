@@ -1,5 +1,7 @@
 """Why no node has room for a request, in words."""
 
+import msgspec
+
 from bulletin.units import show_duration
 from gpu_worker.scheduler.actions import count, name_pools
 from gpu_worker.scheduler.estimate_cache import Room
@@ -111,13 +113,17 @@ def _room(state: State, shape: Shape, capable: list[Node], drained: str) -> Room
 
 
 def _free_slices(state: State, shape: Shape) -> int:
-    """Count the slices that are free while a request waits that a slice would serve as well, had it asked for one."""
+    """Count the slices that are free while a request waits that a slice would serve as well, had it asked for one.
+
+    That is on nodes that have the CPUs and the memory that it asks for, too, and where it is over before a drain.
+    """
     asked = shape.wants.kind
-    if shape.lane != "gpu" or shape.need > 1 or asked.words or asked.is_slice:
+    if shape.lane != "gpu" or shape.need > 1 or asked.words or asked.is_slice or shape.wants.is_exclusive:
         return 0
-    nodes = (node for node in state.nodes.values() if not node.is_drained and not shape.wants.is_exclusive)
     slices = SlotKind(memory_bytes=asked.memory_bytes, is_slice=True)
-    return sum(node.tenants[slot] is None for node in nodes for slot in node.serving("gpu", slices))
+    sliced = msgspec.structs.replace(shape, wants=msgspec.structs.replace(shape.wants, kind=slices))
+    nodes = [node for node in state.nodes.values() if not node.is_drained and node.holds(sliced)]
+    return sum(node.free(sliced).slots for node in nodes if _has_rest(node, sliced))
 
 
 def _slices(number: int) -> str:

@@ -59,6 +59,7 @@ class Request(msgspec.Struct):
     shared: int = 0  #: how often its cell was reclaimed for somebody's share
     standing: RequestStatus = RequestStatus.QUEUED
     hold: RequestHold | None = None  #: a person does not want it to start
+    held_ms: int = 0  #: for how long it was held and has not waited, before this hold
     is_kept: bool = False  #: asks for a place that is kept between cells
 
     def is_of(self, project: ProjectId, user: UserName) -> bool:

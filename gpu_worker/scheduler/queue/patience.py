@@ -27,7 +27,8 @@ class Patience:
     def __init__(self) -> None:
         self._timers: dict[Owner, int] = {}
         self._heap: list[tuple[int, Owner]] = []  #: with timers that hold no longer
-        self.held_inside: dict[ProjectId, None] = {}  #: projects whose limit is kept for who waits for one inside
+        #: Projects of whose limit it is noted until when others use it, as of how many changes.
+        self.noted_limits: dict[ProjectId, int] = {}
 
     @property
     def next_ms(self) -> int | None:

@@ -76,7 +76,7 @@ PATIENCE = (
     (
         "limit-not-kept-for-the-late",
         "accounts/kept_limits.py",
-        "kept_for_late",
+        "_kept_for_those_late",
         "0 if first is None or is_before else at.late[first]",
         "0",
         "what a late request needs of its project's limit is kept for it",
@@ -92,7 +92,7 @@ PATIENCE = (
     (
         "limit-kept-from-the-late",
         "accounts/kept_limits.py",
-        "kept_for_late",
+        "_kept_for_those_late",
         "first is None or _goes_before(at, account, entry, first) or _is_over_before(accounts, at, entry, first)",
         "first is None",
         "what is kept for a late request is kept for it alone",
@@ -224,17 +224,25 @@ PATIENCE = (
     (
         "limit-not-kept-for-whom-an-admin-put-first",
         "accounts/kept_limits.py",
-        "first_by_hand",
+        "may_start_by_hand",
         "foremost is None or at.limit is None or not foremost.shape.cost",
         "True",
         "the limit of a project is kept for whom an admin put first",
     ),
     (
+        "what-is-kept-for-the-late-is-dropped-for-whom-an-admin-put-first",
+        "accounts/kept_limits.py",
+        "kept_for_late",
+        "max(by_hand, _kept_for_those_late(accounts, at, account, entry))",
+        "by_hand or _kept_for_those_late(accounts, at, account, entry)",
+        "who is late inside a project loses nothing while somebody of the project was put first",
+    ),
+    (
         "limit-kept-for-whom-an-admin-put-first-who-may-not-run",
         "accounts/kept_limits.py",
-        "first_by_hand",
-        "is_held and _Starting(accounts, at).may_start(late)",
-        "is_held",
+        "may_start_by_hand",
+        "_Starting(accounts, at).may_start(late)",
+        "True",
         "no limit is kept for whom an admin put first that could not start whatever it keeps",
     ),
     (
@@ -352,7 +360,7 @@ PATIENCE = (
     (
         "limit-kept-for-one-after-the-other",
         "accounts/kept_limits.py",
-        "kept_for_late",
+        "_kept_for_those_late",
         "accounts.now_ms + entry.key.walltime_ms > held.until_ms",
         "False",
         "whom a limit inside lets through has the one further out by then",
@@ -376,7 +384,7 @@ PATIENCE = (
     (
         "limit-kept-long-before-one-inside-lets-through",
         "accounts/kept_limits.py",
-        "kept_for_late",
+        "_kept_for_those_late",
         "accounts.now_ms + entry.key.walltime_ms > held.until_ms",
         "True",
         "what is over before a limit inside lets a late request through uses the outer one meanwhile",

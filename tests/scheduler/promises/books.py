@@ -133,7 +133,7 @@ class Books:
             case ev.RequestHeld():
                 self._end_own_hold(event.request)
                 self.on_hold |= {event.request} & self.waiting.keys()
-                if event.request in self.waiting and not event.is_by_admin:
+                if event.request in self.waiting and (event.is_by_lead or not event.is_by_admin):
                     self.held_by_owner[event.request] = now_ms
             case ev.RequestReleased():
                 self._end_own_hold(event.request)

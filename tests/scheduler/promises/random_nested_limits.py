@@ -2,7 +2,9 @@
 
 import random
 
-from bulletin.ids import SessionId
+import msgspec
+
+from bulletin.ids import AgentId, SessionId
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.played import at, changes, many, node, opens, quotas
 
@@ -57,6 +59,17 @@ def limits_history(seed: int) -> hi.History:
         seed=seed, begin_ms=1_759_741_200_000, until_ms=6_000_000, settings=quotas(text + tree), delays=delays,
         happenings=tuple(found),
     )  # fmt: skip
+
+
+def losing_nodes(history: hi.History) -> hi.History:
+    """Add a node to a history, and have agents be silent until they come anew: what ran there is lost."""
+    draw, gpus = random.Random(history.seed * 7 + 3), {"n0": 16, "more": 4}
+    found = [*history.happenings, node("more", gpus["more"])]
+    for _ in range(draw.randrange(1, 4)):
+        second, name = draw.randrange(600, 5000), draw.choice(list(gpus))
+        found.append(at(second, hi.GoesSilent(AgentId(name))))
+        found.append(at(second + draw.randrange(1, 60), hi.Joins(AgentId(name), hi.gpus(gpus[name]))))
+    return msgspec.structs.replace(history, happenings=tuple(sorted(found, key=lambda one: one.ms)))
 
 
 def _tree(draw: random.Random, depth: int) -> tuple[str, dict[str, int]]:

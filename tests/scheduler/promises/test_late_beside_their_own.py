@@ -3,11 +3,11 @@
 
 import pytest
 
-from bulletin.ids import SessionId
+from bulletin.ids import AgentId, SessionId
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.played import quotas
 from tests.scheduler.promises.seen import HOUR_S, at, nodes
-from tests.scheduler.promises.stories import BATCH_S, LONG_S, ask, left, look, waits
+from tests.scheduler.promises.stories import BATCH_S, LONG_S, NEVER_MS, ask, left, look, waits
 
 CELLS = [600] * 60
 PATIENCE_S, GRACE_S = 1800, 30
@@ -116,3 +116,19 @@ def test_whom_an_admin_put_first_and_whom_no_budget_reaches_has_nobody_wait(left
     )  # fmt: skip
     asked = [seen.asked_to_leave(f"one{n}0") for n in range(2)]
     assert bool(left) == any(asked)
+
+
+def test_what_a_limit_keeps_is_not_used_by_who_would_have_been_over_before_a_cell_that_a_lost_node_took() -> None:
+    """A cell of ten hours is lost: the late one may start after five. A cell of eight hours began in its place."""
+    hours = {"a": 10, "b": 5, "c": 2, "d": 11}
+    cells = [ask(10 + n, 1, "lab", long * HOUR_S, name=name, walltime_ms=long * HOUR_S * 1000)
+             for n, (name, long) in enumerate(hours.items())]  # fmt: skip
+    seen = look(
+        quotas('[projects.lab]\nlimit = 4\n[qos.interactive]\nwalltime = "12 h"\n'),
+        at(0, hi.Joins(AgentId("first"), hi.gpus(1))), at(11, hi.Joins(AgentId("other"), hi.gpus(7))), *cells,
+        ask(30, 1, "lab", 300, gpus=3, name="late", walltime_ms=HOUR_S * 1000),
+        ask(2000, 1, "lab", 8 * HOUR_S, name="fill", walltime_ms=8 * HOUR_S * 1000),
+        at(3600, hi.GoesSilent(AgentId("first"))),
+        last=12 * HOUR_S, ask_again_ms=NEVER_MS,
+    )  # fmt: skip
+    assert waits(seen, "late")[0] <= 5 * HOUR_S
