@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
+from bulletin.cpython.class_layout import is_immutable
+
+from .atoms import is_atom
 from .inplace import attributes_of
 from .modules.sources import location_of, spec_in
 from .reducers import is_in_place, places_of
@@ -289,11 +292,16 @@ class LibraryPlaces:
 
 
 def _places_of_single(kind: type, value: object) -> Iterator[LibraryPlace]:
-    """Find where a class of a library, or its metaclass, keeps this instance of it: under a name, or by the class."""
+    """Find where a class of a library, or its metaclass, keeps this instance of it: under a name, or by the class.
+
+    What Python says nobody can change (`datetime.min`) is each side's own, and so is what is as good as another.
+    """
+    if is_atom(value):
+        return
     top = kind.__module__.partition(".")[0]
     metaclass: type = type(kind)
     for cls in (*kind.__mro__[:-1], *metaclass.__mro__):
-        if not _is_of(cls, top) or not is_importable(cls) or top in _NEVER:
+        if not _is_of(cls, top) or not is_importable(cls) or top in _NEVER or is_immutable(cls):
             continue
         for name, held in list(vars(cls).items()):
             if held is value:

@@ -5,7 +5,6 @@ that are the notebook's own are one value, which travels with each cell; each si
 """
 
 import contextlib
-import sys
 import threading
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
@@ -31,7 +30,6 @@ from .entry_owners import (
 from .handles import Handle
 from .library_places import LibraryDict, LibraryPlace, LibraryPlaces, is_kept_for_speed, owner_of
 from .load_transaction import LoadTransaction
-from .names import REGISTERED
 from .object_paths import Stayed
 from .place_origins import PlaceOrigins, begins_alike, is_here_too, is_single, starts_of
 from .place_values import ABSENT, changer, find, put
@@ -123,7 +121,8 @@ class Registrations:
         for place in settled.keys() - found.keys() - self._apart - kept:
             is_variable = self._origins.find(place) is not ABSENT  # whatever it has become there is not for this side
             if find(place) is settled[place] and not is_variable:
-                put(place, ABSENT, transaction)
+                with _other_version:
+                    put(place, ABSENT, transaction)
         starts = found.get(starts_of(library), {})
         for place, value in found.items():
             if type(value) is Handle or not place.attribute or place in self._apart:
@@ -135,7 +134,7 @@ class Registrations:
             elif place in settled or not is_here_too(place, value):
                 self._origins.keep(place, find(place), value)
                 transaction.undoable(self._places.accept, place)
-                with contextlib.suppress(LookupError, AttributeError, TypeError):  # another version of the library
+                with _other_version:
                     put(place, value, transaction)
                     _know(place, value)
                     self._places.accept(place)
@@ -368,6 +367,8 @@ class Registrations:
                 self._note(place, now)
 
 
+#: Leaves alone what another version of the library does not have, or does not let anybody change.
+_other_version = contextlib.suppress(LookupError, AttributeError, TypeError)
 #: Where modules are that a cell has made.
 _MODULES = ("sys", "", "modules")
 
@@ -383,18 +384,3 @@ observe, adopt, depart, forget, take_stayed, lent_to = (
     _of_process.observe, _of_process.adopt, _of_process.depart, _of_process.forget, _of_process.take_stayed,
     _of_process._places.lent_to,
 )  # fmt: skip
-
-
-def named(found: Mapping[str, Found]) -> dict[str, Found]:
-    """Give the values of libraries the names by which they travel."""
-    return {REGISTERED + library: of_library for library, of_library in found.items()}
-
-
-def told(left: Iterable[Stayed]) -> Iterable[Stayed]:
-    """Name, in what could not be loaded here, libraries as people do; leave out those that are not here at all."""
-    for one in left:
-        library = one.name.removeprefix(REGISTERED)
-        if library == one.name:
-            yield one
-        elif library in sys.modules:
-            yield Stayed(library, one.kind, f"what was set in {library}", one.why)

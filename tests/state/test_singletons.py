@@ -67,3 +67,14 @@ def test_what_a_notebook_puts_into_an_instance_of_a_librarys_module_is_there_on_
         ["first", "mine"],
         True,
     )
+
+
+def test_what_python_lets_nobody_change_is_each_sides_own(notebook: Notebook) -> None:
+    notebook.local("import datetime; best = datetime.datetime.min; worst = [datetime.date.max, datetime.time.min]")
+    for _ in range(2):
+        notebook.gpu("x = 3; seen = best is None; worst.append(best)")
+    assert notebook.local("x, datetime.datetime.min == best, worst[2:] == [best, best]") == (3, True, True)
+    notebook.gpu("from datetime import date as D, timedelta as T; first, longest = D.min, T.max")
+    notebook.local("del best")
+    assert notebook.gpu("first == D.min, longest == T.max").extra["result"] == (True, True)
+    assert notebook.local("first == D.min, longest == T.max, first.year") == (True, True, 1)
