@@ -112,6 +112,8 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
         reached = _libraries(diff, needs) | hooks.HOMES
         reached |= registrations.lent_to(reached)
         diff.add([name for name in registered if name.removeprefix(names.REGISTERED) in reached], registered)
+        if table.held_there:  # a library that the cell does not need may be what holds it, and is to let go of it
+            diff.add([name for name, found in registered.items() if table.oid_of(found) >= 0], registered)
         diff.run(follow=True)
     diff.look_again(targets.holders(), ())
     diff.look_back(follow=True)
