@@ -1,6 +1,6 @@
 """The one instance that a library has for everybody, and what people put into it, is the same one on both sides."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -36,9 +36,10 @@ def kept(): return list(Store().kept)
 
 
 @pytest.fixture
-def single(notebook: Notebook, install: Callable[[str, str], Path]) -> Notebook:
+def single(notebook: Notebook, install: Callable[[str, str], Path]) -> Iterator[Notebook]:
     install("singly", LIBRARY)
-    return notebook
+    yield notebook
+    registrations.forget()  # the next test has another library of this name
 
 
 def test_what_is_put_into_a_singleton_is_there_on_both_sides(single: Notebook) -> None:
@@ -78,3 +79,18 @@ def test_what_python_lets_nobody_change_is_each_sides_own(notebook: Notebook) ->
     notebook.local("del best")
     assert notebook.gpu("first == D.min, longest == T.max").extra["result"] == (True, True)
     assert notebook.local("first == D.min, longest == T.max, first.year") == (True, True, 1)
+
+
+def test_what_takes_the_place_of_something_else_in_such_an_instance_is_there_on_both_sides(single: Notebook) -> None:
+    single.local("from singly import shelf; shelf.books['mine'] = [1]")
+    assert single.gpu("list(shelf.books)").extra["result"] == ["first", "mine"]
+    single.gpu("shelf.books['moved'] = shelf.books.pop('mine')")  # as many as before
+    assert single.local("list(shelf.books), shelf.books['moved']") == (["first", "moved"], [1])
+    single.local("del shelf.books['moved']; shelf.books['a'], shelf.books['b'] = [2], [3]")  # one more
+    assert single.gpu("sorted(shelf.books), shelf.books['a']").extra["result"] == (["a", "b", "first"], [2])
+    single.gpu(
+        "shelf.books['b'] = shelf.books.pop('b'); del shelf.books['a']; shelf.books['c'] = [4]; len(shelf.books)"
+    )
+    assert single.local("sorted(shelf.books), shelf.books['b'], shelf.books['c']") == (["b", "c", "first"], [3], [4])
+    single.gpu("del shelf.books['c'], shelf.books['b']; shelf.books['d'] = [5]")  # fewer
+    assert single.local("sorted(shelf.books)") == ["d", "first"]
