@@ -68,6 +68,15 @@ def test_what_is_in_memory_and_closed_is_closed_on_both_sides(notebook: Notebook
         notebook.local("s.getvalue()")
 
 
+def test_what_is_closed_keeps_what_people_gave_it(notebook: Notebook) -> None:
+    notebook.local("import io; b, s = io.BytesIO(b'x'), io.StringIO('y'); b.name = 'data.bin'; b.close(); kept = [b]")
+    assert notebook.gpu("b.name, b.closed").extra["result"] == ("data.bin", True)
+    notebook.gpu("s.name = ['mine']; s.me = s; s.close(); b.name += '.gz'")
+    assert notebook.local("s.name, s.me is s, s.closed, b.name, kept[0] is b") == (["mine"], True, True, "data.bin.gz", True)
+    notebook.local("del b.name; s.name.append(1)")
+    assert notebook.gpu("hasattr(b, 'name'), s.name, s.me is s").extra["result"] == (False, ["mine", 1], True)
+
+
 def test_a_buffer_stays_open_in_a_notebook_whose_cell_fails_on_its_way_back(
     notebook: Notebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:

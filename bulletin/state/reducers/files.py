@@ -74,7 +74,8 @@ def reduce_text(_: Encoding, file: Any) -> Reduced:
 
 
 def _reduce_closed(file: Any) -> Reduced:
-    return close_in_memory, (RECEIVER, type(file))
+    state = (RECEIVER, vars(file).copy())
+    return close_in_memory, (RECEIVER, type(file)), state, None, None, fill_closed
 
 
 def close_in_memory(transaction: LoadTransaction, kind: Any) -> Any:
@@ -88,6 +89,13 @@ def close_in_memory(transaction: LoadTransaction, kind: Any) -> Any:
     if old is not None:
         transaction.replaced.append((old, made))
     return made
+
+
+def fill_closed(file: Any, state: tuple[LoadTransaction, dict[str, Any]]) -> None:
+    """Give a closed buffer its attributes."""
+    transaction, attributes = state
+    transaction.undoable(fill_dict, vars(file), vars(file).copy())
+    fill_dict(vars(file), attributes)
 
 
 def _close(file: Any) -> None:
