@@ -79,9 +79,12 @@ def _reduce_closed(file: Any) -> Reduced:
 
 
 def close_in_memory(transaction: LoadTransaction, kind: Any) -> Any:
-    """Return the existing buffer, which is closed when nothing can fail any more, or a closed one."""
+    """Return the existing buffer, which is closed when nothing can fail any more, or a closed one.
+
+    One that is viewed here cannot be closed: a closed one takes its place, and the view goes on looking into the old.
+    """
     old = transaction.take_existing()
-    if type(old) is kind:
+    if type(old) is kind and (old.closed or kind is io.StringIO or not _is_viewed(old)):
         transaction.at_end(partial(_close, old))
         return old
     made = kind()
