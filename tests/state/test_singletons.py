@@ -1,6 +1,6 @@
 """The one instance that a library has for everybody, and what people put into it, is the same one on both sides."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -36,10 +36,9 @@ def kept(): return list(Store().kept)
 
 
 @pytest.fixture
-def single(notebook: Notebook, install: Callable[[str, str], Path]) -> Iterator[Notebook]:
+def single(notebook: Notebook, install: Callable[[str, str], Path]) -> Notebook:
     install("singly", LIBRARY)
-    yield notebook
-    registrations.forget()  # the next test has another library of this name
+    return notebook
 
 
 def test_what_is_put_into_a_singleton_is_there_on_both_sides(single: Notebook) -> None:
@@ -81,16 +80,17 @@ def test_what_python_lets_nobody_change_is_each_sides_own(notebook: Notebook) ->
     assert notebook.local("first == D.min, longest == T.max, first.year") == (True, True, 1)
 
 
-def test_what_takes_the_place_of_something_else_in_such_an_instance_is_there_on_both_sides(single: Notebook) -> None:
-    single.local("from singly import shelf; shelf.books['mine'] = [1]")
-    assert single.gpu("list(shelf.books)").extra["result"] == ["first", "mine"]
-    single.gpu("shelf.books['moved'] = shelf.books.pop('mine')")  # as many as before
-    assert single.local("list(shelf.books), shelf.books['moved']") == (["first", "moved"], [1])
-    single.local("del shelf.books['moved']; shelf.books['a'], shelf.books['b'] = [2], [3]")  # one more
-    assert single.gpu("sorted(shelf.books), shelf.books['a']").extra["result"] == (["a", "b", "first"], [2])
-    single.gpu(
-        "shelf.books['b'] = shelf.books.pop('b'); del shelf.books['a']; shelf.books['c'] = [4]; len(shelf.books)"
-    )
-    assert single.local("sorted(shelf.books), shelf.books['b'], shelf.books['c']") == (["b", "c", "first"], [3], [4])
-    single.gpu("del shelf.books['c'], shelf.books['b']; shelf.books['d'] = [5]")  # fewer
-    assert single.local("sorted(shelf.books)") == ["d", "first"]
+def test_what_takes_the_place_of_something_else_in_such_an_instance_is_there_on_both_sides(
+    notebook: Notebook, install: Callable[[str, str], Path]
+) -> None:
+    install("shelved", LIBRARY)  # the executor is one for all tests, and keeps what is put there
+    notebook.local("from shelved import shelf; shelf.books['mine'] = [1]")
+    assert notebook.gpu("list(shelf.books)").extra["result"] == ["first", "mine"]
+    notebook.gpu("shelf.books['moved'] = shelf.books.pop('mine')")  # as many as before
+    assert notebook.local("list(shelf.books), shelf.books['moved']") == (["first", "moved"], [1])
+    notebook.local("del shelf.books['moved']; shelf.books['a'], shelf.books['b'] = [2], [3]")  # one more
+    assert notebook.gpu("sorted(shelf.books), shelf.books['a']").extra["result"] == (["a", "b", "first"], [2])
+    notebook.gpu("shelf.books['b'] = shelf.books.pop('b'); del shelf.books['a']; shelf.books['c'] = [4]")
+    assert notebook.local("sorted(shelf.books), shelf.books['b'], shelf.books['c']") == (["b", "c", "first"], [3], [4])
+    notebook.gpu("del shelf.books['c'], shelf.books['b']; shelf.books['d'] = [5]")  # fewer
+    assert notebook.local("sorted(shelf.books)") == ["d", "first"]
