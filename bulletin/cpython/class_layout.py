@@ -8,6 +8,8 @@ from typing import Any
 
 #: `Py_TPFLAGS_HEAPTYPE`: set for every class of a `class` statement, and for few of C code.
 _HEAP_TYPE = 1 << 9
+#: `Py_TPFLAGS_IMMUTABLETYPE`: set for most classes of C code.
+_IMMUTABLE_TYPE = 1 << 8
 #: What an instance keeps for each attribute, slot or list of weak references: one pointer.
 _POINTER_BYTES = 8
 #: The C half of `abc`: there is no other way to a class's registry.
@@ -19,6 +21,11 @@ CData: Any = ctypes.Structure.__mro__[1]
 def is_python_class(kind: type) -> bool:
     """Tell whether a `class` statement made this class, or C code that makes classes in the same way."""
     return bool(kind.__flags__ & _HEAP_TYPE)
+
+
+def is_immutable(kind: type) -> bool:
+    """Tell whether nobody can set or delete attributes of a class."""
+    return bool(kind.__flags__ & _IMMUTABLE_TYPE)
 
 
 def is_python_all_through(kind: type) -> bool:

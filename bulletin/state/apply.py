@@ -11,7 +11,7 @@ from typing import Any
 
 from bulletin.errors import CannotReturn
 
-from . import ambient, modules, registrations
+from . import ambient, modules, registration_names
 from .capture import Captured
 from .exchange import Buffer, Damaged, Exchange
 from .exchange_reader import ExchangeReader, describe_problem
@@ -130,7 +130,7 @@ def _take_in(
             _prepare(exchange.tail["ambient"], reader)
         reader.read(exchange)
         reader.commit()
-        exchange.tail["stayed"] = [*exchange.tail["stayed"], *registrations.told(reader.left)]
+        exchange.tail["stayed"] = [*exchange.tail["stayed"], *registration_names.told(reader.left)]
         interrupts.hold()
     except BaseException:
         interrupts.hold()

@@ -8,7 +8,7 @@ from typing import Any
 
 from bulletin.errors import UNLOADABLE, CannotSend
 
-from . import ambient, hand_made_modules, hooks, lookups, modules, names, reducers, registrations
+from . import ambient, hand_made_modules, hooks, lookups, modules, names, reducers, registration_names, registrations
 from .exchange import Buffer, Exchange
 from .exchange_writer import ExchangeWriter
 from .handles import LOST, Handle, parts
@@ -104,14 +104,16 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
     if needs.everything:
         diff.add(names.users(namespace))
     hand_made_modules.note_imports(needs.imports)
-    registered = registrations.named(registrations.observe(namespace))
+    registered = registration_names.named(registrations.observe(namespace))
     diff.run(follow=True)
     if hand_made_modules.note_imports(diff.imports):
-        registered = registrations.named(registrations.observe(namespace))
+        registered = registration_names.named(registrations.observe(namespace))
     for _ in registered:  # what is in one may reach another
         reached = _libraries(diff, needs) | hooks.HOMES
         reached |= registrations.lent_to(reached)
         diff.add([name for name in registered if name.removeprefix(names.REGISTERED) in reached], registered)
+        if table.held_there:  # a library that the cell does not need may be what holds it, and is to let go of it
+            diff.add([name for name, found in registered.items() if table.oid_of(found) >= 0], registered)
         diff.run(follow=True)
     diff.look_again(targets.holders(), ())
     diff.look_back(follow=True)

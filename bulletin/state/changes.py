@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import ambient, modules, names, registrations
+from . import ambient, modules, names, registration_names, registrations
 from .exchange import Buffer
 from .exchange_writer import ExchangeWriter
 from .memory import Region, attempt
@@ -86,7 +86,7 @@ def _attempt(
     diff, beside = TableDiff(namespace, table, wide=wide), HeldBeside(table)
     diff.encoder.forgotten = beside.forgotten
     diff.add([*names.users(namespace, baseline.keep), *baseline.underscores])
-    registered = registrations.named(registrations.observe(namespace))
+    registered = registration_names.named(registrations.observe(namespace))
     diff.add(registered, registered)
     diff.run(follow=False)
     diff.look_again(baseline.units, baseline.definitions)

@@ -49,8 +49,8 @@ def put(place: LibraryPlace, value: Any, transaction: LoadTransaction) -> None:
         inherited = getattr(owner_of(place), place.attribute, None)  # a library copies it for the class (yaml)
         put(place._replace(key=()), copy.copy(inherited) if type(inherited) in DICTS else {}, transaction)
     change = changer(place)
+    change(value)  # where that fails, its undoing would fail too
     transaction.undoable(change, before)
-    change(value)
 
 
 def changer(place: LibraryPlace) -> Callable[[Any], None]:

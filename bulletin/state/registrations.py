@@ -5,7 +5,6 @@ that are the notebook's own are one value, which travels with each cell; each si
 """
 
 import contextlib
-import sys
 import threading
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
@@ -29,9 +28,8 @@ from .entry_owners import (
     text_of_key,
 )
 from .handles import Handle
-from .library_places import LibraryDict, LibraryPlace, LibraryPlaces, is_kept_for_speed, owner_of
+from .library_places import LibraryDict, LibraryPlace, LibraryPlaces, is_kept_for_speed, newest_of, owner_of
 from .load_transaction import LoadTransaction
-from .names import REGISTERED
 from .object_paths import Stayed
 from .place_origins import PlaceOrigins, begins_alike, is_here_too, is_single, starts_of
 from .place_values import ABSENT, changer, find, put
@@ -76,16 +74,17 @@ class Registrations:
         #: Variables that the library had otherwise on the two sides to begin with: each keeps its own.
         self._apart: set[LibraryPlace] = set()
         self._context = ContextValues()
-        #: The dicts whose entries are counted, how many there were, those that are asked each time, and the revision of
-        #: the places that all this is of: to count thousands is quick, and to go through them is not.
-        self._helds, self._lengths = list[Any](), list[int]()
+        #: The dicts whose entries are counted, how many there were, the newest key of each, those that are asked each
+        #: time, and the revision of the places that all this is of: to count thousands is quick, to go through is not.
+        self._helds, self._lengths, self._newest = list[Any](), list[int](), list[Any]()
         self._asked: list[LibraryDict] = []
         self._revision = -1
 
     def observe(self, namespace: Mapping[str, Any]) -> Mapping[str, Found]:
         """Look for what was put into libraries since; return all that there is, by the name of the library."""
         self._places.extend(namespace)
-        if self._revision == self._places.revision and list(map(len, self._helds)) == self._lengths:
+        is_as_it_was = self._revision == self._places.revision and list(map(len, self._helds)) == self._lengths
+        if is_as_it_was and all(map(is_, newest_of(self._helds), self._newest)):
             for holder in self._asked:
                 self._ask(holder)
         else:
@@ -123,7 +122,8 @@ class Registrations:
         for place in settled.keys() - found.keys() - self._apart - kept:
             is_variable = self._origins.find(place) is not ABSENT  # whatever it has become there is not for this side
             if find(place) is settled[place] and not is_variable:
-                put(place, ABSENT, transaction)
+                with _other_version:
+                    put(place, ABSENT, transaction)
         starts = found.get(starts_of(library), {})
         for place, value in found.items():
             if type(value) is Handle or not place.attribute or place in self._apart:
@@ -135,7 +135,7 @@ class Registrations:
             elif place in settled or not is_here_too(place, value):
                 self._origins.keep(place, find(place), value)
                 transaction.undoable(self._places.accept, place)
-                with contextlib.suppress(LookupError, AttributeError, TypeError):  # another version of the library
+                with _other_version:
                     put(place, value, transaction)
                     _know(place, value)
                     self._places.accept(place)
@@ -181,11 +181,12 @@ class Registrations:
         while count < len(holders):  # to look at one may add others
             for holder in list(islice(holders.values(), count, None)):
                 count += 1
-                if len(holder.held) != holder.length and holder.kind is not threading.local:
+                if holder.kind is not threading.local and not holder.is_as_it_was():
                     self._look(holder)
                 self._ask(holder)
         counted = [holder for holder in holders.values() if holder.kind is not threading.local]
         self._helds, self._lengths = [holder.held for holder in counted], [holder.length for holder in counted]
+        self._newest = [holder.newest for holder in counted]
         self._asked = [
             holder for holder in holders.values() if holder.kind is threading.local or holder.atoms or holder.groups
         ]
@@ -198,22 +199,20 @@ class Registrations:
             self._compare_atoms(holder, holder.atoms)
 
     def _look(self, holder: LibraryDict) -> None:
-        """Look at the entries that are new in a dict, or at all of one that has become smaller."""
+        """Look at the entries that are new in a dict, or at all of one from which some are gone."""
         held, is_first = holder.held, holder.length < 0
-        count = len(held) - holder.length if len(held) > holder.length >= 0 else len(held)
-        holder.length = len(held)
-        new = [(key, held[key]) for key in islice(reversed(held), count)]
+        new, known = holder.take_new(), set[Any]() if is_first else holder.seen
         if holder.kind is object and any(is_own(value) for _, value in new):
             new = list(held.items())  # what configures something goes as a whole
             holder.is_whole = True
         later = made_later(holder, new) if holder.kind is ModuleType and holder.atoms is not None else ()
         is_used = holder.is_shared and (holder.module, holder.owner) in self._places.used
-        looks_closely = (is_used or not is_first) and len(new) <= MAX_PARTS
+        looks_closely = (is_used or not is_first) and len(set(held) - known) <= MAX_PARTS
         for key, value in reversed(new):
             if holder.attribute:
-                if isinstance(key, str):
+                if isinstance(key, str) and key not in known:
                     keep_option(holder, key, value)
-                is_added = holder.is_public and (holder.is_named or not is_first)
+                is_added = holder.is_public and (holder.is_named or not is_first) and key not in known
                 is_added = is_added and isinstance(key, str) and key[:1] != "_"
                 if looks_closely and isinstance(key, str) and key not in holder.seen:
                     is_added = is_added or is_put_by_user(holder, key, value, is_first=is_first)
@@ -297,7 +296,8 @@ class Registrations:
             elif is_atom(value) or is_tuple(value):
                 holder.atoms[name] = value
         if holder.length < 0:
-            holder.is_part, holder.length, holder.seen = not holder.attribute, len(holder.held), set(holder.held)
+            holder.is_part, holder.seen = not holder.attribute, set(holder.held)
+            holder.take_new()
 
     def _is_variable(self, holder: LibraryDict, value: Any) -> bool:
         if is_atom(value):
@@ -368,6 +368,8 @@ class Registrations:
                 self._note(place, now)
 
 
+#: Leaves alone what another version of the library does not have, or does not let anybody change.
+_other_version = contextlib.suppress(LookupError, AttributeError, TypeError)
 #: Where modules are that a cell has made.
 _MODULES = ("sys", "", "modules")
 
@@ -383,18 +385,3 @@ observe, adopt, depart, forget, take_stayed, lent_to = (
     _of_process.observe, _of_process.adopt, _of_process.depart, _of_process.forget, _of_process.take_stayed,
     _of_process._places.lent_to,
 )  # fmt: skip
-
-
-def named(found: Mapping[str, Found]) -> dict[str, Found]:
-    """Give the values of libraries the names by which they travel."""
-    return {REGISTERED + library: of_library for library, of_library in found.items()}
-
-
-def told(left: Iterable[Stayed]) -> Iterable[Stayed]:
-    """Name, in what could not be loaded here, libraries as people do; leave out those that are not here at all."""
-    for one in left:
-        library = one.name.removeprefix(REGISTERED)
-        if library == one.name:
-            yield one
-        elif library in sys.modules:
-            yield Stayed(library, one.kind, f"what was set in {library}", one.why)

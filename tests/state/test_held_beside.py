@@ -59,3 +59,12 @@ def test_what_a_thread_has_of_its_own_comes_along_where_a_class_leaves_it_out(fl
     assert flowing.gpu("t.count").extra["result"] == 2
     flowing.gpu("t.note([3])")
     assert flowing.local("t.count") == [3]
+
+
+def test_what_the_notebook_takes_out_of_a_library_is_gone_on_both_sides(flowing: Notebook) -> None:
+    flowing.local("import flowing, weakref\nclass Own: pass\nflowing.extra = Own(); r = weakref.ref(flowing.extra)")
+    assert flowing.gpu("r() is flowing.extra").extra["result"] is True
+    assert flowing.gpu("r() is flowing.extra").extra["result"] is flowing.local("r() is flowing.extra") is True
+    flowing.local("del flowing.extra")
+    flowing.gpu("r() is None")
+    assert flowing.gpu("r() is None").extra["result"] is flowing.local("r() is None") is True

@@ -67,3 +67,30 @@ def test_what_a_notebook_puts_into_an_instance_of_a_librarys_module_is_there_on_
         ["first", "mine"],
         True,
     )
+
+
+def test_what_python_lets_nobody_change_is_each_sides_own(notebook: Notebook) -> None:
+    notebook.local("import datetime; best = datetime.datetime.min; worst = [datetime.date.max, datetime.time.min]")
+    for _ in range(2):
+        notebook.gpu("x = 3; seen = best is None; worst.append(best)")
+    assert notebook.local("x, datetime.datetime.min == best, worst[2:] == [best, best]") == (3, True, True)
+    notebook.gpu("from datetime import date as D, timedelta as T; first, longest = D.min, T.max")
+    notebook.local("del best")
+    assert notebook.gpu("first == D.min, longest == T.max").extra["result"] == (True, True)
+    assert notebook.local("first == D.min, longest == T.max, first.year") == (True, True, 1)
+
+
+def test_what_takes_the_place_of_something_else_in_such_an_instance_is_there_on_both_sides(
+    notebook: Notebook, install: Callable[[str, str], Path]
+) -> None:
+    install("shelved", LIBRARY)  # the executor is one for all tests, and keeps what is put there
+    notebook.local("from shelved import shelf; shelf.books['mine'] = [1]")
+    assert notebook.gpu("list(shelf.books)").extra["result"] == ["first", "mine"]
+    notebook.gpu("shelf.books['moved'] = shelf.books.pop('mine')")  # as many as before
+    assert notebook.local("list(shelf.books), shelf.books['moved']") == (["first", "moved"], [1])
+    notebook.local("del shelf.books['moved']; shelf.books['a'], shelf.books['b'] = [2], [3]")  # one more
+    assert notebook.gpu("sorted(shelf.books), shelf.books['a']").extra["result"] == (["a", "b", "first"], [2])
+    notebook.gpu("shelf.books['b'] = shelf.books.pop('b'); del shelf.books['a']; shelf.books['c'] = [4]")
+    assert notebook.local("sorted(shelf.books), shelf.books['b'], shelf.books['c']") == (["b", "c", "first"], [3], [4])
+    notebook.gpu("del shelf.books['c'], shelf.books['b']; shelf.books['d'] = [5]")  # fewer
+    assert notebook.local("sorted(shelf.books)") == ["d", "first"]

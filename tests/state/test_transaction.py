@@ -13,7 +13,7 @@ import pytest
 
 from bulletin import state
 from bulletin.errors import CannotReturn
-from bulletin.state.registrations import told
+from bulletin.state.registration_names import told
 
 from .graphs import as_main
 from .landing_faults import EVERY, Point, Steps, fail, is_handler, press_stop, some_of

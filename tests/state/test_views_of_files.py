@@ -68,6 +68,30 @@ def test_what_is_in_memory_and_closed_is_closed_on_both_sides(notebook: Notebook
         notebook.local("s.getvalue()")
 
 
+def test_what_is_closed_keeps_what_people_gave_it(notebook: Notebook) -> None:
+    notebook.local("import io; b, s = io.BytesIO(b'x'), io.StringIO('y'); b.name = 'data.bin'; b.close(); kept = [b]")
+    assert notebook.gpu("b.name, b.closed").extra["result"] == ("data.bin", True)
+    notebook.gpu("s.name = ['mine']; s.me = s; s.close(); b.name += '.gz'")
+    assert notebook.local("s.name, s.me is s, s.closed, b.name, kept[0] is b") == (
+        ["mine"],
+        True,
+        True,
+        "data.bin.gz",
+        True,
+    )
+    notebook.local("del b.name; s.name.append(1)")
+    assert notebook.gpu("hasattr(b, 'name'), s.name, s.me is s").extra["result"] == (False, ["mine", 1], True)
+
+
+def test_bytes_whose_view_a_cell_has_released_are_closed_on_both_sides(notebook: Notebook) -> None:
+    notebook.local("import io; d = io.BytesIO(b'abc'); m = d.getbuffer(); kept = [d]; d.name = 'mine'")
+    notebook.gpu("m.release(); d.close()")
+    assert notebook.local("d.closed, kept[0] is d, d.name") == (True, True, "mine")
+    assert notebook.gpu("d.closed, kept[0] is d").extra["result"] == (True, True)
+    with pytest.raises(ValueError, match="released"):
+        notebook.local("m[0]")
+
+
 def test_a_buffer_stays_open_in_a_notebook_whose_cell_fails_on_its_way_back(
     notebook: Notebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:

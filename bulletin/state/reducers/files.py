@@ -74,13 +74,17 @@ def reduce_text(_: Encoding, file: Any) -> Reduced:
 
 
 def _reduce_closed(file: Any) -> Reduced:
-    return close_in_memory, (RECEIVER, type(file))
+    state = (RECEIVER, vars(file).copy())
+    return close_in_memory, (RECEIVER, type(file)), state, None, None, fill_closed
 
 
 def close_in_memory(transaction: LoadTransaction, kind: Any) -> Any:
-    """Return the existing buffer, which is closed when nothing can fail any more, or a closed one."""
+    """Return the existing buffer, which is closed when nothing can fail any more, or a closed one.
+
+    One that is viewed here cannot be closed: a closed one takes its place, and the view goes on looking into the old.
+    """
     old = transaction.take_existing()
-    if type(old) is kind:
+    if type(old) is kind and (old.closed or kind is io.StringIO or not _is_viewed(old)):
         transaction.at_end(partial(_close, old))
         return old
     made = kind()
@@ -88,6 +92,13 @@ def close_in_memory(transaction: LoadTransaction, kind: Any) -> Any:
     if old is not None:
         transaction.replaced.append((old, made))
     return made
+
+
+def fill_closed(file: Any, state: tuple[LoadTransaction, dict[str, Any]]) -> None:
+    """Give a closed buffer its attributes."""
+    transaction, attributes = state
+    transaction.undoable(fill_dict, vars(file), vars(file).copy())
+    fill_dict(vars(file), attributes)
 
 
 def _close(file: Any) -> None:

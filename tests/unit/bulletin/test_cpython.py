@@ -207,6 +207,8 @@ def test_classes_of_a_class_statement_are_told_from_those_of_c_code() -> None:
         assert class_layout.is_python_class(kind), f"{kind.__name__} {THIS}: see class_layout"
     for kind in (int, dict, OrderedDict, type, memoryview, dt.datetime):
         assert not class_layout.is_python_class(kind), f"{kind.__name__} {THIS}: see class_layout"
+        assert class_layout.is_immutable(kind), f"{kind.__name__} {THIS}: see class_layout"
+    assert not class_layout.is_immutable(Derived), f"{THIS}: see class_layout"
     assert class_layout.is_python_all_through(Derived)
     assert not class_layout.is_python_all_through(OfC), f"{THIS}: see class_layout"
 
