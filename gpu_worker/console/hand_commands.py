@@ -47,7 +47,9 @@ class ReleaseCommand(HandCommand):
     """`bulletin release`: a request that was held waits as others do."""
 
     name = "bulletin-release"
-    description = "Let a held request wait as others do: release ID. While its own user held it, it has not waited."
+    description = (
+        "Let a held request wait as others do: release ID. It has not waited while its user or a lead held it."
+    )
     usage = "release ID [--why=TEXT] [--json]"
 
     def question(self, name: str = "") -> console.Release:

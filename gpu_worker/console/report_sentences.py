@@ -238,7 +238,7 @@ def _changed(answer: console.ChangedByHand) -> str:
         case "held":
             return f"{which} is held: it does not start before bulletin release {short_id(answer.lease)}"
         case "released":
-            return f"{which} is released, and has waited since it came."
+            return f"{which} is released: it has waited since it came, but not while its own user or a lead held it."
         case "put-first":
             return f"{which} is the first of project {answer.project} now; other projects stand where they stood."
         case "requeued":

@@ -252,7 +252,11 @@ def test_columns_stand_below_each_other_also_with_wide_letters() -> None:
     ("what", "grace_ms", "words"),
     [
         ("held", 0, "l-75c88b1d of eve is held: it does not start before bulletin release l-75c88b1d"),
-        ("released", 0, "l-75c88b1d of eve is released, and has waited since it came."),
+        (
+            "released",
+            0,
+            "l-75c88b1d of eve is released: it has waited since it came, but not while its own user or a lead held it.",
+        ),
         ("put-first", 0, "l-75c88b1d of eve is the first of project lab now; other projects stand where they stood."),
         (
             "requeued",
