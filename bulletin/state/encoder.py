@@ -13,7 +13,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from itertools import islice
 from types import CodeType
 from typing import Any
@@ -74,6 +74,7 @@ class Encoder(pickle.Pickler):
         self.forgotten: Callable[[], frozenset[int]] = frozenset  # ids of what weak references alone lead to
         self.dict_sharers: set[int] = set()  # instances whose own dict somebody else holds, as `vars(x)`
         self.codes: list[CodeType] = []  # kept alive, so that their ids in tokens stay true
+        self.own_variables: frozenset[ContextVar[Any]] | None = None
         self._travelling: set[int] = set()  # ids of values whose parts were asked about and can travel
         self._is_probe = False  # it finds that out
         self._probe: Encoder | None = None
