@@ -301,8 +301,6 @@ class Encoder(pickle.Pickler):
             reducer = reduce_generic
         elif reducer is None and left_out.sets_own_state(kind):
             reducer = left_out.reduce_setting
-        elif reducer is None and value is not None and addresses.has_address(value):
-            reducer = addresses.reduce_addressing
         if value is not None:
             self._kinds[kind] = reducer
         if reducer is None or reducer is reduce_generic or reducer in reducers.OF_INSTANCES:
@@ -324,11 +322,9 @@ class Encoder(pickle.Pickler):
             if place is not None and reducers.is_in_place(value, place):
                 return reducers.reduce_constant(self, value, place)
         if reducer is None:
-            return (
-                reducers.reduce_dict_sharer(value)
-                if self.dict_sharers and id(value) in self.dict_sharers
-                else NotImplemented
-            )
+            found = addresses.reduce_addressing(value)
+            is_sharer = self.dict_sharers and found is NotImplemented and id(value) in self.dict_sharers
+            return reducers.reduce_dict_sharer(value) if is_sharer else found
         try:
             found = reducer(self, value)
             if found is NotImplemented:
