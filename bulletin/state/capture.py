@@ -137,7 +137,7 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
         "reached": None if reaches == table.reached else reaches,
         "underscores": _underscores(namespace, needs),
         "unsent": [name for name in needs.deletes if name in namespace and name not in diff.names],
-        "deletes": list(needs.deletes),
+        "deletes": list(needs.unbinds),
         "order": names.users(namespace) if needs.everything else [],
     }
     stayed = [stayed for stayed, _ in diff.stayed]

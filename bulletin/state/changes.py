@@ -34,7 +34,7 @@ class Baseline:
     underscores: list[str] = field(default_factory=list)
     #: Names that the notebook has, that the cell may delete, and whose values it does not need.
     unsent: list[str] = field(default_factory=list)
-    #: All names of the user's, in their order, and those that the text of the cell deletes.
+    #: All names of the user's, in their order, and those that the cell itself deletes, by its text.
     order: list[str] = field(default_factory=list)
     deletes: list[str] = field(default_factory=list)
     #: What was agreed of the roots and the definitions that came with the cell.

@@ -36,4 +36,7 @@ class ContextValues:
             context_variables.set_to(variable, context_variables.as_value(self._begun, variable))
         self._known.clear()
         context_variables.OF_SESSION.clear()
+        context_variables.TRAVELLED.clear()
         self._begun = dict(copy_context().items())
+        context_variables.OF_OTHERS.clear()
+        context_variables.OF_OTHERS.update(self._begun)

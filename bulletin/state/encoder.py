@@ -13,7 +13,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from itertools import islice
 from types import CodeType
 from typing import Any
@@ -74,6 +74,7 @@ class Encoder(pickle.Pickler):
         self.forgotten: Callable[[], frozenset[int]] = frozenset  # ids of what weak references alone lead to
         self.dict_sharers: set[int] = set()  # instances whose own dict somebody else holds, as `vars(x)`
         self.codes: list[CodeType] = []  # kept alive, so that their ids in tokens stay true
+        self.own_variables: frozenset[ContextVar[Any]] | None = None
         self._travelling: set[int] = set()  # ids of values whose parts were asked about and can travel
         self._is_probe = False  # it finds that out
         self._probe: Encoder | None = None
@@ -300,8 +301,6 @@ class Encoder(pickle.Pickler):
             reducer = reduce_generic
         elif reducer is None and left_out.sets_own_state(kind):
             reducer = left_out.reduce_setting
-        elif reducer is None and value is not None and addresses.has_address(value):
-            reducer = addresses.reduce_addressing
         if value is not None:
             self._kinds[kind] = reducer
         if reducer is None or reducer is reduce_generic or reducer in reducers.OF_INSTANCES:
@@ -323,11 +322,9 @@ class Encoder(pickle.Pickler):
             if place is not None and reducers.is_in_place(value, place):
                 return reducers.reduce_constant(self, value, place)
         if reducer is None:
-            return (
-                reducers.reduce_dict_sharer(value)
-                if self.dict_sharers and id(value) in self.dict_sharers
-                else NotImplemented
-            )
+            found = addresses.reduce_addressing(value)
+            is_sharer = self.dict_sharers and found is NotImplemented and id(value) in self.dict_sharers
+            return reducers.reduce_dict_sharer(value) if is_sharer else found
         try:
             found = reducer(self, value)
             if found is NotImplemented:

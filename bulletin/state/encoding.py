@@ -1,8 +1,9 @@
 """What a reducer sees of the encoder that asks it: what it looks up, and what it notes for whoever packs the stream."""
 
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from types import CodeType
-from typing import Protocol
+from typing import Any, Protocol
 
 from .leaves import Leaves
 from .memory import Finder, Region
@@ -47,6 +48,8 @@ class Encoding(Protocol):
     by_name: Mapping[type, bool]
     #: Code objects, kept so that their ids in tokens stay true.
     codes: list[CodeType]
+    #: Context variables that the namespace has, once that was asked in this exchange.
+    own_variables: frozenset[ContextVar[Any]] | None
     #: Temporaries whose ids are in use.
     alive: list[object]
 

@@ -71,6 +71,11 @@ def operations(code: CodeType) -> list[tuple[str, str]]:
     return found
 
 
+def unbound_by(code: CodeType) -> list[str]:
+    """List the global names that module-level code deletes itself; what code inside it does comes later, or never."""
+    return [each.argval for each in dis.get_instructions(code) if each.opname in {"DELETE_NAME", "DELETE_GLOBAL"}]
+
+
 _OPTIMIZED = 1
 _VERBS = frozenset({"LOAD", "STORE", "DELETE"})
 

@@ -21,7 +21,7 @@ def late_names(before: Sequence[str], after: Iterable[str], deletes: Collection[
     before, after
         The names in their order, before the cell and after it.
     deletes
-        Those that the text of the cell deletes: of the last ones before the cell, their places do not tell.
+        Those that the cell deletes itself, by its text: of the last ones before the cell, their places do not tell.
     """
     place = {name: index for index, name in enumerate(before)}
     late, again, last = list[str](), list[str](), -1

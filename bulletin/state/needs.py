@@ -4,7 +4,7 @@ import ast
 import re
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import CodeType
 
@@ -28,7 +28,8 @@ class Needs:
 
     `everything` is set where the cell may look up names that it does not spell. What functions of the notebook look up
     in their turn is found by `capture`, which meets them by whatever path they are reached. `imports` are modules that
-    the cell may import, as it spells them; `attributes` are all names that it spells.
+    the cell may import, as it spells them; `attributes` are all names that it spells. Of `deletes`, `unbinds` are those
+    that the cell deletes itself, and not a function that it defines.
     """
 
     reads: tuple[str, ...] = ()
@@ -37,6 +38,7 @@ class Needs:
     everything: bool = False
     imports: tuple[str, ...] = ()
     attributes: frozenset[str] = frozenset()
+    unbinds: tuple[str, ...] = ()
 
 
 def needs(source: str, namespace: Mapping[str, object]) -> Needs:
@@ -46,7 +48,7 @@ def needs(source: str, namespace: Mapping[str, object]) -> Needs:
     """
     found = _analyse(source)
     reads = tuple(name for name in found.reads if name in namespace and name not in names.FIXED)
-    return Needs(reads, found.writes, found.deletes, found.everything, found.imports, found.attributes)
+    return replace(found, reads=reads)
 
 
 @lru_cache(maxsize=256)
@@ -64,6 +66,7 @@ def _analyse(source: str) -> Needs:
         found.everything,
         imports_of_cell(source),
         frozenset(found.attributes),
+        tuple(found.unbinds),
     )
 
 
@@ -74,6 +77,7 @@ class _CellNames:
         self.reads: dict[str, None] = {}
         self.writes: dict[str, None] = {}
         self.deletes: dict[str, None] = {}
+        self.unbinds: dict[str, None] = {}
         self.everything = False
         self.attributes: set[str] = set()
         self._bound: set[str] = set()  # by an earlier statement of the cell, whatever happens
@@ -145,6 +149,7 @@ class _CellNames:
             self._bound.discard(name)
         self.writes.update(dict.fromkeys(stores))
         self.deletes.update(dict.fromkeys(deletes))
+        self.unbinds.update(dict.fromkeys(lookups.unbound_by(code)))
         self._bound |= bound_here - set(deletes)
         self.everything |= found.is_dynamic or _is_open(statement)
         self._read_texts(statement)
@@ -202,6 +207,7 @@ class _CellNames:
         if magic == "time":
             self.writes.update(inner.writes)
             self.deletes.update(inner.deletes)
+            self.unbinds.update(inner.unbinds)
 
 
 def _top_level(code: CodeType) -> tuple[list[str], list[str], list[str]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bulletin.errors import CannotReturn
+from bulletin.errors import CannotReturn, CannotSend
 from bulletin.state import registrations
 from tests.state.notebook import Executor, Notebook
 
@@ -130,6 +130,78 @@ def test_a_context_is_run_in_on_both_sides(notebook: Notebook) -> None:
     assert notebook.local("kept[v], v.get(), made[v], made.run(v.get)") == ([7], 2, 2, 2)
     notebook.local("made.run(v.set, 'here')")
     assert notebook.gpu("made.run(v.get), v.get()").extra["result"] == ("here", 2)
+
+
+@in_own_context
+def test_a_variable_that_a_context_has_no_longer_is_gone_from_it_on_both_sides(notebook: Notebook) -> None:
+    notebook.local("import contextvars; v, w = contextvars.ContextVar('v'), contextvars.ContextVar('w')")
+    notebook.local("kept, names = contextvars.copy_context(), ['v', 'w']; token = kept.run(v.set, 1); held = [kept]")
+    assert notebook.gpu("[name in [held.name for held in kept] for name in names]").extra["result"] == [True, False]
+    notebook.local("kept.run(v.reset, token); kept.run(w.set, [2])")
+    notebook.local("del token")
+    assert notebook.gpu("v in kept, kept[w], held[0] is kept").extra["result"] == (False, [2], True)
+    notebook.gpu("mine = kept.run(v.set, 3)")
+    notebook.gpu("back = contextvars.Context(); back.run(w.set, 'kept'); gone = back.run(v.set, 4)")
+    assert notebook.local("back[v], kept[v]") == (4, 3)
+    notebook.gpu("fresh = contextvars.Context(); fresh.run(w.set, 5); held.append(fresh); keep = fresh.run(v.set, 6)")
+    assert notebook.local("held[1] is fresh, fresh[v]") == (True, 6)
+    notebook.local("fresh = held[1] = contextvars.Context(); fresh.run(w.set, 5)")
+    assert notebook.gpu("v in fresh, fresh[w], held[1] is fresh").extra["result"] == (False, 5, True)
+
+
+@in_own_context
+@pytest.mark.parametrize(
+    "made",
+    [
+        "def deco():\n    v = ContextVar('far')\n    def f(x): v.set(x)\n    return f\nf = deco(); f(1)",
+        "far = {'a': {'b': ContextVar('far')}}; far['a']['b'].set(1)",
+        "far = [*range(250), ContextVar('far')]; far[-1].set(1)",
+        "import contextlib2like; contextlib2like.Class.current.set(1)",
+    ],
+)
+def test_a_context_with_a_variable_that_nobody_finds_stays_and_says_so(
+    notebook: Notebook, install: Callable[[str, str], Path], made: str
+) -> None:
+    install("contextlib2like", LIBRARY + "class Class:\n    current = ContextVar('far')\n")
+    notebook.local("from contextvars import ContextVar, copy_context")
+    notebook.local(made)
+    notebook.local("kept = copy_context()")
+    with pytest.raises(CannotSend, match="'kept': it is a context with a value of 'far', a variable that is under no"):
+        notebook.gpu("kept.run(len, '')")
+    assert notebook.gpu("1 + 1").extra["result"] == 2
+
+
+@in_own_context
+def test_what_a_context_alone_has_of_a_library_goes_with_it(library: Notebook) -> None:
+    library.local("import contextlib2like, contextvars; kept = contextvars.Context()")
+    library.local("kept.run(contextlib2like.speak, 'fr')")
+    assert library.gpu("kept.run(contextlib2like.language), contextlib2like.language()").extra["result"] == ("fr", "en")
+    library.gpu("kept.run(contextlib2like.speak, 'de')")
+    assert library.local("kept.run(contextlib2like.language), contextlib2like.language()") == ("de", "en")
+
+
+@in_own_context
+def test_a_variable_that_only_the_notebook_names_comes_back_in_its_context(notebook: Notebook) -> None:
+    notebook.local("import contextvars; v = contextvars.ContextVar('v'); kept = contextvars.Context()")
+    notebook.local("kept.run(v.set, [1])")
+    notebook.gpu("next(value for key, value in kept.items() if key.name == 'v').append(2)")
+    assert notebook.local("kept[v]") == [1, 2]
+
+
+@in_own_context
+def test_the_notebook_is_searched_for_variables_once_in_an_exchange(notebook: Notebook) -> None:
+    searched = []
+
+    class Watched:
+        @property
+        def __dict__(self) -> dict[str, Any]:
+            searched.append(1)
+            return {}
+
+    notebook.local("import contextvars; kept = [contextvars.Context() for _ in range(20)]")
+    notebook.ns["watched"] = Watched()
+    notebook.gpu("len(kept)")
+    assert len(searched) < 10
 
 
 @in_own_context

@@ -32,6 +32,19 @@ def test_names_are_listed_as_they_were_bound(notebook: Notebook, on_pool: set[in
         assert notebook.gpu(ASK).extra["result"] == (asked(place), asked(place))
 
 
+@pytest.mark.parametrize("cell", [
+    "def drop():\n    global a\n    del a\nz = 1", "z = drop = 1\na = 2",
+    "def drop(): pass\nz = 1\nglobal a\ndel a\na = 3",
+])  # fmt: skip
+def test_only_what_the_cell_deletes_itself_comes_last(notebook: Notebook, cell: str) -> None:
+    notebook.local("a = 1; last = 2")
+    namespace: dict[str, object] = {}
+    exec("a = 1; last = 2", namespace)
+    exec(cell, namespace)
+    notebook.gpu(cell)
+    assert [name for name in notebook.ns if name[:1] != "_"] == [name for name in namespace if name[:1] != "_"]
+
+
 def test_what_is_bound_late_is_told_by_the_order_alone() -> None:
     assert late_names(["a", "b", "c"], ["a", "b", "c"], ()) == ([], [])
     assert late_names(["a", "b", "c"], ["b", "c", "n", "a"], ()) == (["n", "a"], ["a"])

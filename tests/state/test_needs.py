@@ -91,6 +91,12 @@ def test_writes_and_deletes_are_told_apart() -> None:
     assert found.deletes == ("b",)
 
 
+def test_what_a_function_deletes_the_cell_that_defines_it_does_not() -> None:
+    found = needs("def f():\n    global a\n    del a\nif a: del b", NAMESPACE)
+    assert (found.deletes, found.unbinds) == (("a", "b"), ("b",))
+    assert needs("%%time\ndel b", NAMESPACE).unbinds == ("b",)
+
+
 def test_a_capture_magic_writes_the_name_it_is_given() -> None:
     found = needs("%%capture out\nprint(a)", NAMESPACE)
     assert (found.reads, found.writes) == (("a",), ("out",))

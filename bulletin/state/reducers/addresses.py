@@ -4,10 +4,8 @@ A library makes keys of `id(x)` and finds `x` by them, and asks on the other sid
 """
 
 import re
-import weakref
 from typing import Any, NamedTuple
 
-from bulletin.state.encoding import Encoding
 from bulletin.state.inplace import attributes_of, fill_dict, slots_held
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
 
@@ -29,21 +27,6 @@ class Addressed(NamedTuple):
     around: tuple[str, str] | None
 
 
-def has_address(value: Any) -> bool:
-    """Tell whether an instance has the address of something that it holds. Its class is taken to be so from then on."""
-    if type(value) in _classes:
-        return True
-    attributes = attributes_of(value)
-    if not attributes or len(attributes) > _MOST or not (_addressed(value, attributes) or _keyed(attributes)):
-        return False
-    _classes.add(type(value))
-    return True
-
-
-#: Those of which an instance had one.
-_classes: weakref.WeakSet[type] = weakref.WeakSet()
-
-
 def _addressed(value: Any, attributes: dict[str, Any]) -> list[Addressed]:
     owners: dict[int, str | None] | None = None
     found = []
@@ -62,26 +45,32 @@ def _addressed(value: Any, attributes: dict[str, Any]) -> list[Addressed]:
     return found
 
 
-def _keyed(attributes: dict[str, Any]) -> list[dict[int, Any]]:
-    return [held for held in attributes.values() if type(held) is dict and held and _is_keyed(held)]
+def _keyed(attributes: dict[str, Any]) -> list[tuple[dict[Any, Any], list[int]]]:
+    """List the dicts that have addresses of what they hold among their keys, with these keys."""
+    dicts = [held for held in attributes.values() if type(held) is dict and int in set(map(type, held))]
+    found = [(held, [key for key, part in held.items() if type(key) is int and key == id(part)]) for held in dicts]
+    return [(held, keys) for held, keys in found if keys]
 
 
-def _is_keyed(held: dict[Any, Any]) -> bool:
-    return all(type(key) is int and key == id(value) for key, value in held.items())
+def reduce_addressing(value: Any) -> Reduced:
+    """Reduce an instance that has addresses to its attributes, with these told apart; others are left to pickle.
 
-
-def reduce_addressing(_: Encoding, value: Any) -> Reduced:
-    """Reduce an instance to its attributes, with what is an address told apart from them."""
-    attributes = dict(attributes_of(value) or {})
-    addressed = _addressed(value, attributes)
-    attributes.update((one.name, None) for one in addressed)
-    state = (RECEIVER, attributes, list(map(tuple, addressed)), _keyed(attributes), slots_held(value))
+    Each instance is asked: another one of its class may have none yet.
+    """
+    held = attributes_of(value)
+    if not held or len(held) > _MOST:
+        return NotImplemented
+    addressed, keyed = _addressed(value, held), _keyed(held)
+    if not addressed and not keyed:
+        return NotImplemented
+    attributes = {**held, **dict.fromkeys(one.name for one in addressed)}
+    state = (RECEIVER, attributes, list(map(tuple, addressed)), keyed, slots_held(value))
     return make_instance, (RECEIVER, type(value), False), state, None, None, fill_addressing
 
 
 def fill_addressing(
     value: Any,
-    state: tuple[LoadTransaction, dict[str, Any], list[tuple[Any, ...]], list[dict[int, Any]], list[tuple[str, Any]]],
+    state: tuple[LoadTransaction, dict[str, Any], list[tuple[Any, ...]], list[Any], list[tuple[str, Any]]],
 ) -> None:
     """Give an instance its attributes, and the addresses that these have on this side."""
     _, attributes, addressed, keyed, slots = state
@@ -90,7 +79,8 @@ def fill_addressing(
     for one in map(Addressed._make, addressed):
         address = id(value if one.held_by is None else own[one.held_by])
         own[one.name] = address if one.around is None else f"{one.around[0]}{address}{one.around[1]}"
-    for held in keyed:
-        fill_dict(held, [(id(part), part) for part in held.values()])
+    for held, addresses in keyed:
+        keys = set(addresses)
+        fill_dict(held, [(id(part) if type(key) is int and key in keys else key, part) for key, part in held.items()])
     for slot, part in slots:
         object.__setattr__(value, slot, part)

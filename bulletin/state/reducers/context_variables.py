@@ -6,15 +6,16 @@ So it is with the tokens that set them back, and with contexts, of which what ea
 import contextlib
 import contextvars
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextvars import Context, ContextVar, Token
 from functools import partial
+from itertools import islice
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from bulletin.state.encoding import Encoding
 from bulletin.state.inplace import attributes_of
-from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
+from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced, Unpicklable
 
 from .named import find_by_name
 
@@ -35,11 +36,15 @@ class VariablePlace(NamedTuple):
 
 #: Of each variable that was looked for, its place, or None; this keeps it, and so its id is its own.
 _places: dict[ContextVar[Any], VariablePlace | None] = {}
-#: Python's own, and that of executors (`gpu_worker.executor.cell_owners`), which are in no library. To look for one
-#: copies much of a fork's memory, and takes longer than most first cells.
-_NOWHERE = frozenset({"decimal_context", "bulletin_cell"})
+#: Python's own, that of executors (`gpu_worker.executor.cell_owners`) and those of ipykernel, which are in no library.
+#: To look for one copies much of a fork's memory, and takes longer than most first cells.
+_NOWHERE = frozenset({"decimal_context", "bulletin_cell", "parent_header", "shell_parent", "shell_parent_ident"})
 #: Those of libraries that have got another value in this session (`bulletin.state.context_values`).
 OF_SESSION: set[ContextVar[Any]] = set()
+#: Those that had a value when the session began: where they are under no name, another session has left them.
+OF_OTHERS: set[ContextVar[Any]] = set()
+#: Those that have travelled in a context: here they may be under no name.
+TRAVELLED: set[ContextVar[Any]] = set()
 #: What settings carry (`bulletin.state.library_settings`), by modules that other versions of the library do not have.
 _OF_SETTINGS = (("numpy._core.printoptions", "format_options"), ("numpy._core.umath", "_extobj_contextvar"))
 
@@ -210,35 +215,88 @@ def _use_up(token: Token[Any], value: tuple[Any, ...]) -> None:
 
 
 def reduce_context(encoder: Encoding, context: Context) -> Reduced:
-    """Reduce a context to what the notebook's variables, and those of libraries, are in it."""
-    own = _own_variables(encoder.namespace)
-    held = [(key, value) for key, value in context.items() if key in own or key in OF_SESSION]
-    return make_context, (RECEIVER,), (RECEIVER, [key for key, _ in held], held), None, None, fill_context
+    """Reduce a context to what the notebook's variables, and those of libraries, are in it.
+
+    Raises Unpicklable where a variable has a value that nobody finds: on the other side it would be another one.
+    """
+    own = encoder.own_variables
+    if own is None:
+        own = encoder.own_variables = _own_variables(encoder.namespace)
+    held = [(key, value) for key, value in context.items() if key in own or not _is_of_process(key, value)]
+    for variable, _ in held:
+        if variable not in own and variable not in TRAVELLED and place_of(variable) is None:
+            raise Unpicklable(
+                "nobody finds the variable on the other side",
+                f"context with a value of {variable.name!r}, a variable that is under no name",
+            )
+    TRAVELLED.update(key for key, _ in held)
+    names = tuple(key.name for key, _ in held)
+    return make_context, (RECEIVER, names), (RECEIVER, [key for key, _ in held], held), None, None, fill_context
 
 
-def make_context(transaction: LoadTransaction) -> Context:
-    """Return the existing context, or make one with what this process itself has in its own."""
+def make_context(transaction: LoadTransaction, names: Collection[str]) -> Context:
+    """Return the existing context, or make one with what this process itself has in its own.
+
+    Nobody can take a variable out of a context: where one is there that is not among `names`, another takes its place.
+    """
     old = transaction.take_existing()
-    if type(old) is Context:
+    if type(old) is Context and all(variable.name in names for variable in _travelled_in(old)):
         return old
-    made, own = Context(), _own_variables(transaction.namespace)
-    for variable, value in contextvars.copy_context().items():
-        if variable not in own and variable not in OF_SESSION:
-            made.run(variable.set, value)
+    made = _fresh_context()
     if old is not None:
         transaction.replaced.append((old, made))
     return made
 
 
+def _fresh_context() -> Context:
+    made = Context()
+    for variable, value in contextvars.copy_context().items():
+        if _is_of_process(variable, value) and not _is_left_over(variable):
+            made.run(variable.set, value)
+    return made
+
+
 def fill_context(context: Context, state: tuple[LoadTransaction, list[Any], list[tuple[ContextVar[Any], Any]]]) -> None:
-    """Give variables their values in a context."""
-    transaction, _, held = state
+    """Give variables their values in a context. Raises ValueError where another one of the same name had one."""
+    transaction, variables, held = state
+    TRAVELLED.update(variables)
+    for other in _travelled_in(context) - set(variables):
+        raise ValueError(f"a context has another variable of the name {other.name!r}, which nobody can take out of it")
     for variable, value in held:
-        before = as_value(context, variable)
-        if not before or before[0] is not value:
-            if before:
-                transaction.undoable(context.run, variable.set, before[0])
-            context.run(variable.set, value)
+        if as_value(context, variable) != (value,) or context[variable] is not value:
+            transaction.undoable(context.run, variable.reset, context.run(variable.set, value))
+
+
+def _travelled_in(context: Context) -> set[ContextVar[Any]]:
+    return {variable for variable in context if variable in TRAVELLED}
+
+
+def _is_of_process(variable: ContextVar[Any], value: object) -> bool:
+    """Tell whether a variable says what this process does, or has in a context what it has outside of it."""
+    if variable in OF_SESSION or variable in TRAVELLED:
+        return False
+    if variable.name in _NOWHERE or is_setting(variable) or _is_of_python(variable):
+        return True
+    if place_of(variable) is None:
+        return _is_left_over(variable)
+    return contextvars.copy_context().get(variable, Token.MISSING) is value
+
+
+def _is_left_over(variable: ContextVar[Any]) -> bool:
+    return variable in OF_OTHERS and place_of(variable) is None and variable.name not in _NOWHERE
+
+
+def _is_of_python(variable: ContextVar[Any]) -> bool:
+    if variable not in _of_python:
+        tops = _OF_PROCESS - {"__main__", "__mp_main__"}
+        modules = [held for name, held in list(sys.modules.items()) if name.partition(".")[0] in tops]
+        parts = (dict(vars(held)).values() for held in modules if isinstance(held, ModuleType))
+        _of_python[variable] = any(id(variable) in map(id, held) for held in parts)
+    return _of_python[variable]
+
+
+#: Of each variable that was looked for, whether a module of the process has it.
+_of_python: dict[ContextVar[Any], bool] = {}
 
 
 def _own_variables(namespace: Mapping[str, Any]) -> frozenset[ContextVar[Any]]:
@@ -252,7 +310,7 @@ def _own_variables(namespace: Mapping[str, Any]) -> frozenset[ContextVar[Any]]:
         elif not issubclass(kind, ModuleType | FunctionType):
             held = getattr(value, "__dict__", None) if issubclass(kind, type) else attributes_of(value)
             parts = held.values() if held else parts
-        found |= {part for part in (value, *list(parts)[:_MOST_PARTS]) if type(part) is ContextVar}
+        found |= {part for part in (value, *islice(parts, _MOST_PARTS)) if type(part) is ContextVar}
     return frozenset(found)
 
 
