@@ -93,7 +93,7 @@ class Registrations:
             self._note(place, variable)
         singles = [(place, find(place)) for place in self._places.singletons]
         for place, single in singles:
-            if any(single is value for value in namespace.values()):
+            if not is_atom(single) and any(single is value for value in namespace.values()):
                 self._note(place, single)
         for place, hook in hooks.observe():
             self._note(place, hook)

@@ -7,10 +7,12 @@ from contextvars import ContextVar, copy_context
 from pathlib import Path
 from typing import Any
 
+import jupyter_core.utils
 import pytest
 
 from bulletin.errors import CannotReturn, CannotSend
 from bulletin.state import registrations
+from bulletin.state.reducers import context_variables
 from tests.state.notebook import Executor, Notebook
 
 LIBRARY = """
@@ -215,3 +217,9 @@ def test_a_variable_that_a_setting_carries_is_left_to_it(
             book.local("import numpy; numpy.seterr(over='ignore')")
             assert book.gpu("numpy.geterr()['over']").extra["result"] == "ignore"
             registrations.forget()
+
+
+def test_the_loop_that_jupyter_has_for_its_calls_is_no_notebooks() -> None:
+    found = [value for value in vars(jupyter_core.utils).values() if type(value) is ContextVar]
+    assert found
+    assert [context_variables.place_of(variable) for variable in found] == [None] * len(found)

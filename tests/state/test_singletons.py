@@ -94,3 +94,12 @@ def test_what_takes_the_place_of_something_else_in_such_an_instance_is_there_on_
     assert notebook.local("sorted(shelf.books), shelf.books['b'], shelf.books['c']") == (["b", "c", "first"], [3], [4])
     notebook.gpu("del shelf.books['c'], shelf.books['b']; shelf.books['d'] = [5]")  # fewer
     assert notebook.local("sorted(shelf.books)") == ["d", "first"]
+
+
+def test_where_a_library_has_no_instance_nothing_is_taken_for_the_next_notebooks(single: Notebook) -> None:
+    single.local("from singly import Board; b = Board.get()")
+    single.gpu("b.notes.append('pool')")
+    registrations.forget()
+    single.local("Board._board = None; b = None")
+    found = registrations.observe(vars(single.module))
+    assert None not in [value for places in found.values() for value in places.values()]

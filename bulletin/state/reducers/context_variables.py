@@ -22,7 +22,7 @@ from .named import find_by_name
 #: Whose variables say what this process does, and nothing of the notebook's. Those of Python have their own settings.
 _OF_PROCESS = sys.stdlib_module_names | frozenset({
     "__main__", "__mp_main__", "IPython", "bulletin", "bulletin_lab", "bulletin_magic", "gpu_worker", "ipykernel",
-    "jupyter_client", "tornado", "zmq",
+    "jupyter_client", "jupyter_core", "tornado", "zmq",
 })  # fmt: skip
 
 

@@ -41,7 +41,7 @@ def test_its_owners_cells_run_there_and_others_wait_for_the_pool_though_it_does_
     until(lambda: len(pool.process.picture().slots) == 2, "the box of ann's")
     ann, bob, other = pool.open("ann", "maths"), pool.open("bob", "maths"), pool.open("bob2", "maths")
     assert ann.run("%%gpu\nprint('ran')").stream() == "ran\n"
-    assert on_box(pool) == ("hot", "ann")
+    until(lambda: on_box(pool) == ("hot", "ann"), "her session to be kept there")
     assert "box (ann's own)" in ann.run("%gpu").shown
     busy = bob.start_until("%%gpu\nprint('started')\ninput()", shows="started")
 

@@ -1,6 +1,7 @@
 """Every kind of value does what its row of the type matrix says, no more and no less."""
 
 from collections.abc import Iterator
+from contextvars import copy_context
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,7 @@ def test_a_kind_of_value_travels_as_its_row_says(
         pytest.importorskip(module)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")  # it is the same in the rows; here it is taken back
-    found = trial(kind, machine.executor)
+    found = copy_context().run(trial, kind, machine.executor)  # what a row binds is bound for no other
     if found.is_executor_lost:
         machine.renew()
     said = "\n".join(found.said)
