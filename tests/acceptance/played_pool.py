@@ -78,6 +78,7 @@ class PlayedNode:
         #: How busy its GPUs are, in percent, what of their memory is used, for how long they did nothing.
         self.uses: dict[SlotId, tuple[int, int, int]] = {}
         self.leases: dict[LeaseId, wire.Prepare] = {}
+        self._running: set[LeaseId] = set()
         #: For how long cells have run when they begin.
         self.running_ms = 0
         self.is_registered = False
@@ -97,8 +98,26 @@ class PlayedNode:
             node=self.name,
             address=wire.AgentAddress(address=self._pool.door, public_key=keys.make_keys().public),
             slots=offers,
+            held=tuple(map(self._held, self.leases.values())),
         )
         self.say(register)
+
+    def _held(self, prepare: wire.Prepare) -> wire.HeldLease:
+        """What the node still has, to be told to a broker that hears it on another connection."""
+        return wire.HeldLease(
+            lease=prepare.lease,
+            session=prepare.session,
+            kernel=prepare.kernel,
+            user=prepare.user,
+            project=prepare.project,
+            qos=prepare.qos,
+            slots=prepare.slots,
+            walltime_ms=prepare.walltime_ms,
+            cell=CellId(f"c-{prepare.lease}") if prepare.lease in self._running else None,
+            running_ms=self.running_ms,
+            label=prepare.label,
+            is_exclusive=prepare.is_exclusive,
+        )
 
     def say(self, message: wire.Message) -> None:
         self.socket.send_multipart(frames.pack(message))
@@ -120,6 +139,7 @@ class PlayedNode:
                 self.leases[message.lease] = message
                 self.say(wire.Prepared(lease=message.lease))
                 if message.label != "starting":
+                    self._running.add(message.lease)
                     self.say(
                         wire.CellBegan(
                             lease=message.lease, cell=CellId(f"c-{message.lease}"), running_ms=self.running_ms
@@ -149,6 +169,7 @@ class PlayedNode:
     def end_cell(self, lease: LeaseId, outcome: CellOutcome = CellOutcome.RETURNED) -> None:
         """The cell of the lease ends, and its session is hot."""
         prepare = self.leases[lease]
+        self._running.discard(lease)
         usage = wire.CellUsage(outcome=outcome, ran_ms=60_000, held_ms=61_000, bytes_returned=2 * 10**6)
         self.say(
             wire.CellDone(
@@ -165,6 +186,7 @@ class PlayedNode:
         )
 
     def end_lease(self, lease: LeaseId) -> None:
+        self._running.discard(lease)
         if self.leases.pop(lease, None) is not None:
             self.say(wire.LeaseOver(lease=lease, code=LeaseEnd.EVICTED, sentence=""))
 
