@@ -39,7 +39,7 @@ def intervene(state: State, event: Intervention) -> list[Action]:
             if event.request in state.pending:
                 state.put_first(state.pending[event.request])
                 state.patience.note_late(state.accounts, state.pending[event.request])  # with its turn
-                state.patience.noted_limits[state.pending[event.request].project] = -1  # is to be looked at
+                state.patience.look_again(state.pending[event.request].project)
         case CellRequeued():
             lease = state.leases.get(event.lease)
             if lease is not None and lease.phase is Phase.BUSY and lease.qos in state.qos:
@@ -77,7 +77,7 @@ def _hold(state: State, request: Request, hold: RequestHold | None) -> None:
         steps = request.held_ms // DUE_TO_MS - known_ms // DUE_TO_MS  # of all holds together: many short ones count
         state.set_key(request, key._replace(due=key.due + steps))
     state.hold(request, hold)
-    state.patience.noted_limits[request.project] = -1  # it may have been put first
+    state.patience.look_again(request.project)
 
 
 def drain_due(state: State) -> None:

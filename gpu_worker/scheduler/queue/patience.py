@@ -30,6 +30,10 @@ class Patience:
         #: Projects of whose limit it is noted until when others use it, as of how many changes.
         self.noted_limits: dict[ProjectId, int] = {}
 
+    def look_again(self, project: ProjectId) -> None:
+        """Have what is noted of a project's limit found anew: who is put first there may have changed."""
+        self.noted_limits[project] = -1  # as of no count of changes
+
     @property
     def next_ms(self) -> int | None:
         """When the next request becomes late, or earlier; None is never."""
